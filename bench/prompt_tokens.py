@@ -101,7 +101,8 @@ def _as_now(repo: Path, events: Sequence[Recorded]) -> Iterator[Recorded]:
                 shown = change_shown(state.run.history)
                 baseline = state.run.baseline if tests.purpose != "baseline" else None
                 told = describe_checks(tests, baseline, shown, state.run.workspace.path)
-                note = user_change_note(state.run.proposal) if state.run.proposal is not None else ""
+                shown_with = state.gate.proposal
+                note = user_change_note(shown_with) if shown_with is not None else ""
                 text = note + "\n\n".join((HEADINGS.get(tests.purpose, "") + told, *code_text(event.shown)))
                 event = replace(event, observation=text)
             case ContextCompacted():

@@ -176,7 +176,7 @@ def test_a_task_with_checks_begins_with_its_baseline() -> None:
 )
 def test_where_a_check_that_was_refused_leads(purpose: CheckPurpose, verdict: Verdict, phase: Phase) -> None:
     run = run_after(proposed(CHECKS, Permission.CHECK, purpose), decided(verdict))
-    assert (run.phase, run.stage) == (phase, ProposalStage.REFUSED)
+    assert (run.phase, run.gate.stage) == (phase, ProposalStage.REFUSED)
 
 
 @pytest.mark.parametrize("verdict", [Verdict.REJECT, Verdict.SKIP])
@@ -187,25 +187,25 @@ def test_where_other_refusals_lead(verdict: Verdict) -> None:
 
 def test_an_abort_at_the_gate_rolls_back() -> None:
     run = run_after(proposed(), decided(Verdict.ABORT))
-    assert (run.phase, run.stage, run.reason) == (Phase.ROLLING_BACK, ProposalStage.REFUSED, "aborted")
+    assert (run.phase, run.gate.stage, run.reason) == (Phase.ROLLING_BACK, ProposalStage.REFUSED, "aborted")
 
 
 def test_a_proposal_from_the_gate_to_its_end() -> None:
     approved = (proposed(), decided(Verdict.APPROVE))
-    assert run_after(proposed()).waiting == proposed().proposal
-    assert run_after(*approved).stage is ProposalStage.APPROVED
-    assert run_after(*approved).waiting is None
-    assert run_after(*approved, e.ActionStarted(P1)).stage is ProposalStage.RUNNING
+    assert run_after(proposed()).gate.waiting == proposed().proposal
+    assert run_after(*approved).gate.stage is ProposalStage.APPROVED
+    assert run_after(*approved).gate.waiting is None
+    assert run_after(*approved, e.ActionStarted(P1)).gate.stage is ProposalStage.RUNNING
     done = run_after(*approved, e.ActionStarted(P1), finished())
-    assert (done.stage, done.working_seconds, done.tool_calls) == (ProposalStage.FINISHED, 2.0, 1)
+    assert (done.gate.stage, done.working_seconds, done.tool_calls) == (ProposalStage.FINISHED, 2.0, 1)
     unknown = run_after(*approved, e.ActionStarted(P1), finished(e.ActionResult.UNKNOWN))
-    assert (unknown.stage, unknown.failures) == (ProposalStage.UNKNOWN, 1)
+    assert (unknown.gate.stage, unknown.failures) == (ProposalStage.UNKNOWN, 1)
 
 
 def test_what_replaces_a_proposal_waits_again() -> None:
     other = Proposal(P1, Permission.DIFF, "write_diff", "other", 1)
     run = run_after(proposed(), decided(Verdict.APPROVE), e.ProposalReplaced(other, "moved", e.Author.WORKBENCH))
-    assert run.waiting == other
+    assert run.gate.waiting == other
 
 
 def test_only_the_models_calls_are_counted() -> None:
@@ -310,7 +310,7 @@ def test_the_ends_of_a_task() -> None:
     assert (committed.phase, committed.status, committed.commit) == (Phase.CLOSING, TaskStatus.DONE, "c")
     back = run_after(APPLIED, e.TaskRolledBack(T1, BASE, "limits"))
     assert (back.phase, back.status, back.reason) == (Phase.CLOSING, TaskStatus.FAILED, "limits")
-    assert (back.changed, back.proposal) == (False, None)
+    assert (back.changed, back.gate.proposal) == (False, None)
     over = state_after(task_started(), e.TaskFinished(T1, TaskStatus.DONE, "so"))
     assert over.run is not None
     assert over.run.phase is Phase.OVER
@@ -370,7 +370,7 @@ def test_a_summary_can_only_be_done_without_if_the_user_wanted_it() -> None:
         (FILLED, Verdict.REJECT, Phase.COMPACTING),
     ):
         run = run_after(asked, filled, waits, decided(verdict), checks=())
-        assert (run.phase, run.stage) == (phase, ProposalStage.REFUSED)
+        assert (run.phase, run.gate.stage) == (phase, ProposalStage.REFUSED)
         assert run.compaction_asked is (filled is wanted and phase is Phase.COMPACTING)
     assert not run_after(asked, wanted, *SUMMARY).compaction_asked
 

@@ -103,7 +103,7 @@ def test_only_what_an_unattended_session_parked_may_expire() -> None:
     assert may_expire(item, state)
     assert not may_expire(replace(item, holder="pid 7"), state)
     assert state.run is not None
-    assert not may_expire(item, replace(state, run=replace(state.run, fork="abc234")))
+    assert not may_expire(item, replace(state, main=replace(state.run, fork="abc234")))
     assert not may_expire(replace(item, proposal=proposal(Permission.SUMMARY, COMPACT)), state)
     attended, there = waiting(*runs.up_to_first_diff())
     assert not may_expire(attended, there)

@@ -56,7 +56,7 @@ class Front:
         if self.now is None:
             return "nothing"
         run = self.now.state.run
-        where = f"{run.phase} {run.stage} {run.proposal}" if run else "no run"
+        where = f"{run.phase} {run.gate.stage} {run.gate.proposal}" if run else "no run"
         return f"{where}, trouble {self.now.state.trouble}, live {self.now.live}"
 
     async def submit(self, intent: Intent) -> None:

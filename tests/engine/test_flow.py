@@ -204,9 +204,11 @@ def test_there_is_a_move_from_every_state(story: tuple[e.Recorded, ...]) -> None
         if state.open_planning is not None:
             assert not isinstance(move, flow.Idle)
         elif state.chat is not None:
-            idle = not state.chat.due and state.chat.waiting is None and state.open_note_offer is None
+            idle = not state.chat.due and state.chat.gate.waiting is None and state.open_note_offer is None
             assert not isinstance(move, flow.Idle) or idle
-        elif state.run is None or (state.run.phase is Phase.OVER and state.run.waiting is None and not state.trouble):
+        elif state.run is None or (
+            state.run.phase is Phase.OVER and state.run.gate.waiting is None and not state.trouble
+        ):
             notes = flow.ProposeNotes | flow.WriteNotes | flow.Decide
             assert isinstance(move, flow.Idle | flow.Execute | flow.Recover | flow.AwaitRetry | notes)
             assert state.open_note_offer is not None or not isinstance(move, notes | flow.AwaitRetry)

@@ -6,8 +6,8 @@ It is not the model role `executor`, which writes the steps.
 from typing import assert_never
 
 from agent_workbench.core.model import Purpose
-from agent_workbench.core.state.chat import Chat
 from agent_workbench.core.state.session_state import Phase
+from agent_workbench.core.state.work import Chat
 from agent_workbench.engine.approval.policy import run_hook
 from agent_workbench.engine.approval.proposals import propose_checks, propose_commit, propose_end, read_answer
 from agent_workbench.engine.chat.chat_answer import take_answer

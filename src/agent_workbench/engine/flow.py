@@ -12,11 +12,10 @@ from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import APPLY_EDITS, CHECKS, COMMIT, Proposal, ProposalStage, Verdict, is_person
 from agent_workbench.core.settings import Limits, Permission
 from agent_workbench.core.state.applied_diffs import applied_diffs
-from agent_workbench.core.state.chat import Chat
-from agent_workbench.core.state.planning import NoteOffer, Planning
 from agent_workbench.core.state.proposal_hooks import awaited_hook
 from agent_workbench.core.state.session_state import Phase, SessionState, TaskRun
 from agent_workbench.core.state.steps import newest_steps
+from agent_workbench.core.state.work import Chat, NoteOffer, Planning
 from agent_workbench.core.tools.spec import REWRITE
 from agent_workbench.engine.runtime.budget import seconds_left, spent, time_spent
 
@@ -208,13 +207,13 @@ def _next_move(state: SessionState) -> Move:
 
 
 def _run_move(run: TaskRun, limits: Limits) -> Move:
-    if run.undoing is not None and run.stage is not ProposalStage.RUNNING:
+    if run.undoing is not None and run.gate.stage is not ProposalStage.RUNNING:
         return Undo(run.undoing)
-    return _gate_move(run.proposal, run.stage) or _by_phase(run, limits)
+    return _gate_move(run.gate.proposal, run.gate.stage) or _by_phase(run, limits)
 
 
 def _chat_move(chat: Chat) -> Move:
-    if (move := _gate_move(chat.proposal, chat.stage)) is not None:
+    if (move := _gate_move(chat.gate.proposal, chat.gate.stage)) is not None:
         return move
     if not chat.due:
         return Idle()
@@ -238,24 +237,24 @@ def _gate_move(proposal: Proposal | None, stage: ProposalStage) -> Move | None:
 
 
 def _note_move(offer: NoteOffer) -> Move:
-    if offer.proposal is None:
+    if offer.gate.proposal is None:
         return ProposeNotes()
-    if offer.stage is ProposalStage.WAITING:
-        return Decide(offer.proposal)
-    return WriteNotes(offer.proposal, offer.stage is ProposalStage.RUNNING)
+    if offer.gate.stage is ProposalStage.WAITING:
+        return Decide(offer.gate.proposal)
+    return WriteNotes(offer.gate.proposal, offer.gate.stage is ProposalStage.RUNNING)
 
 
 def _plan_move(planning: Planning) -> Move:
-    if planning.proposal is not None:
-        match planning.stage:
+    if planning.gate.proposal is not None:
+        match planning.gate.stage:
             case ProposalStage.WAITING:
-                return Decide(planning.proposal)
+                return Decide(planning.gate.proposal)
             case ProposalStage.APPROVED | ProposalStage.RUNNING:
-                return TakePlan(planning.proposal, planning.stage is ProposalStage.RUNNING)
+                return TakePlan(planning.gate.proposal, planning.gate.stage is ProposalStage.RUNNING)
             case ProposalStage.REFUSED | ProposalStage.FINISHED | ProposalStage.UNKNOWN:
                 pass
             case _:
-                assert_never(planning.stage)
+                assert_never(planning.gate.stage)
     if planning.answer is not None or planning.aside is not None:
         return ReadPlan()
     return AskPlan() if planning.survey is not None else Survey()
@@ -307,15 +306,15 @@ def _why_given_up(run: TaskRun) -> str:
 
     Without a model, nothing that is refused can be tried again.
     """
-    proposal = run.proposal
+    proposal = run.gate.proposal
     if proposal is None or proposal.purpose is CheckPurpose.BASELINE:
         return ""
-    if run.stage is ProposalStage.REFUSED:
-        verdict = run.decision.verdict if run.decision is not None else Verdict.REJECT
-        reason = run.decision.reason if run.decision is not None else ""
+    if run.gate.stage is ProposalStage.REFUSED:
+        decision = run.gate.decision
+        verdict, reason = (decision.verdict, decision.reason) if decision is not None else (Verdict.REJECT, "")
         what = f"{GIVEN_NAMES.get(proposal.tool, f'{proposal.tool} was')} {verdict.past}"
         return f"{what}: {reason}" if reason else what
-    if run.changed or run.stage is not ProposalStage.FINISHED:
+    if run.changed or run.gate.stage is not ProposalStage.FINISHED:
         return ""
     steps = tuple(newest_steps(run.history))
     if any(step.undone is not None for step in steps):
@@ -375,5 +374,5 @@ def _step(run: TaskRun, limits: Limits, purpose: Purpose) -> Move:
 
 def _is_ready(run: TaskRun) -> bool:
     """Return True if a change makes the failing acceptance pass, and its commit was not refused: it is no failure."""
-    refused = run.proposal is not None and run.proposal.kind is Permission.COMMIT
+    refused = run.gate.proposal is not None and run.gate.proposal.kind is Permission.COMMIT
     return run.tries_afresh and run.changed and run.shown_to_pass and not refused

@@ -83,7 +83,7 @@ async def test_an_edit_at_the_gate_is_fitted_in_the_same_way(tmp_path: Path) -> 
         waiting = await front.gate(Permission.DIFF)
         assert waiting.repaired == ()
         await front.submit(EditProposal(waiting.id, fenced(diff("wrong", "right"))))
-        await front.until(lambda it: it.state.run and it.state.run.proposal and it.state.run.proposal.edited)
+        await front.until(lambda it: it.state.run and it.state.run.gate.proposal and it.state.run.gate.proposal.edited)
         edited = await front.gate(Permission.DIFF)
         assert edited.repaired == (AROUND,)
         assert "+right" in edited.diff

@@ -133,7 +133,7 @@ def test_special_files_of_a_tasks_own_edits_wait_for_a_person(edits: tuple[TaskE
     """A model is told no and goes on; a task whose change they are would only fail."""
     state = state_of(TaskOrigin.LOCAL)
     assert state.run is not None
-    state = replace(state, run=replace(state.run, definition=replace(state.run.definition, edits=edits)))
+    state = replace(state, main=replace(state.run, definition=replace(state.run.definition, edits=edits)))
     change = Proposal(P1, Permission.DIFF, "write_diff", "", 1, paths=("a",), special=(".gitattributes",))
     found = ruling(state, change)
     assert (found is None) is parked

@@ -110,7 +110,7 @@ def test_a_start_mode_runs_no_checks_without_a_sandbox_and_a_chosen_one_does() -
 def test_what_waits_when_a_mode_is_entered_stays_with_the_user(mode: ApprovalMode) -> None:
     state = state_of(*runs.up_to_first_diff(), configured(), ModeChanged(mode))
     assert state.run is not None
-    waiting = state.run.waiting
+    waiting = state.run.gate.waiting
     assert waiting is not None
     assert ruling(state, waiting) is None
     assert ruling(state, replace(waiting, id=ProposalId("P-900"))) == decided(mode)

@@ -195,7 +195,7 @@ async def test_a_file_that_moved_after_it_was_shown_is_shown_again(tmp_path: Pat
             moved = Path(run.workspace.path) / "long.txt"
             moved.write_text(moved.read_text().replace("line 15\n", "line fifteen\n"))
             await front.submit(ApproveProposal(shown.id, shown_sha(shown)))
-            await front.until(lambda it: it.state.run and it.state.run.proposal != shown)
+            await front.until(lambda it: it.state.run and it.state.run.gate.proposal != shown)
             again = await front.gate(Permission.DIFF)
             assert "-line 15\n+line fifteen\n" in again.diff, "what would get in unseen"
             assert not again.edited
@@ -283,7 +283,7 @@ async def test_a_secret_beside_a_change_refuses_it(tmp_path: Path) -> None:
         stage.user.commit("A secret, in git of all places")
         async with in_front_of(stage) as front:
             await front.start()
-            await front.until(lambda it: it.state.run and it.state.run.proposal and it.state.run.proposal.step == 2)
+            await front.until(lambda it: it.state.gate.proposal and it.state.gate.proposal.step == 2)
         decided = [event for event in stage.events if isinstance(event, ActionDecided)][-1]
         assert (decided.by, decided.verdict) == ("policy:secrets", Verdict.REJECT)
         assert all(SECRET not in str(event) for event in stage.events)
@@ -302,7 +302,7 @@ async def test_a_secret_in_an_edit_refuses_it(tmp_path: Path, kind: Permission) 
         await front.start()
         waiting = await front.gate(kind)
         await front.submit(EditProposal(waiting.id, edit))
-        await front.until(lambda it: it.state.run and it.state.run.proposal and it.state.run.proposal.step == 2)
+        await front.until(lambda it: it.state.gate.proposal and it.state.gate.proposal.step == 2)
         assert "+right" in (await front.gate(Permission.DIFF)).diff
         assert [event.by for event in stage.events if isinstance(event, ActionDecided)][-1] == "policy:secrets"
         assert not [line for line in stage.shell.lines if "redacted" in line]

@@ -50,8 +50,8 @@ from agent_workbench.core.repo.path_kinds import holds_secrets
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery
 from agent_workbench.core.settings import Approval, Approvals, Limits, Permission, Settings
 from agent_workbench.core.settings.hooks import HookPoint, HookSettings
-from agent_workbench.core.state.chat import Chat
 from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.core.state.work import Chat
 from agent_workbench.engine.chat.chat_context import start_chat
 from agent_workbench.engine.chat.chat_intents import IS_CHAT
 from agent_workbench.engine.chat.chat_prompt import LAST_CALL, SHORTENED, VERSION, WITHOUT_TOOLS
@@ -335,9 +335,9 @@ async def test_a_running_call_is_stopped(tmp_path: Path) -> None:
         async with in_front_of(stage) as front:
             await front.submit(SayToModel("a?"))
             proposal = await front.approve(Permission.EXTERNAL)
-            await front.until(lambda it: it.state.chat and it.state.chat.stage is ProposalStage.RUNNING)
+            await front.until(lambda it: it.state.chat and it.state.chat.gate.stage is ProposalStage.RUNNING)
             assert await front.outcome(StopAction(proposal.id)) == Accepted()
-            await front.until(lambda it: it.state.chat and it.state.chat.stage is ProposalStage.FINISHED)
+            await front.until(lambda it: it.state.chat and it.state.chat.gate.stage is ProposalStage.FINISHED)
         (finished,) = [each for each in stage.events if isinstance(each, ActionFinished)]
         assert finished.result is ActionResult.STOPPED
         assert isinstance(next_move(stage.state), Idle)
@@ -474,7 +474,7 @@ async def test_after_a_kill_the_open_message_is_answered_and_a_started_call_is_n
         async with reopened(stage, (call("hang"),)) as second:
             async with in_front_of(second) as front:
                 proposal = await front.approve(Permission.EXTERNAL)
-                await front.until(lambda it: it.state.chat and it.state.chat.stage is ProposalStage.RUNNING)
+                await front.until(lambda it: it.state.chat and it.state.chat.gate.stage is ProposalStage.RUNNING)
             assert isinstance(next_move(second.state), Recover)
             async with reopened(second, ("Answer: I do not know",)) as third:
                 async with in_front_of(third) as front:

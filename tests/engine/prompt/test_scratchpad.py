@@ -153,7 +153,7 @@ async def test_what_was_written_meanwhile_is_not_lost(tmp_path: Path, through: s
                 await front.submit(EditScratchpad(T1, NOTES, newer))
                 await front.until(lambda it: it.state.scratchpad(T1) == newer)
             await front.submit(ApproveProposal(waits.id, shown_sha(waits)))
-            await front.until(lambda it: it.state.run and it.state.run.waiting and it.state.run.waiting.id != waits.id)
+            await front.until(lambda it: it.state.waiting and it.state.waiting.id != waits.id)
             assert pad(stage).read_text() == newer
             await front.approve(Permission.SUMMARY)
             await front.gate(Permission.MERGE)

@@ -59,7 +59,7 @@ def test_no_check_begins_after_the_time_is_used(minutes: float | None, *, rolled
     applied = (e.CodeRetrieved("q", ()), e.PatchApplied(P1, ("a",), "sha", "u"))
     state = state_of(started, *applied)
     assert state.run is not None
-    state = replace(state, run=replace(state.run, working_seconds=61.0))
+    state = replace(state, main=replace(state.run, working_seconds=61.0))
     move = next_move(state)
     assert (move == RollBack("1.0 minutes of work were used of the 1 in the task's budget")) is rolled_back
     assert state.run is not None

@@ -54,7 +54,7 @@ async def test_the_first_goes_back_and_the_second_is_parked(tmp_path: Path, acce
     tasks = (task(accept=accept),)
     async with a_stage(tmp_path, [FINISH, NO_NEED], tasks=tasks, approvals=OPEN, headless=True) as stage:
         ending = await run(stage)
-        waiting = stage.state.run.waiting if stage.state.run else None
+        waiting = stage.state.run.gate.waiting if stage.state.run else None
         assert waiting is not None
         assert (ending.exit_code, ending.reason) == (ExitCode.PARKED, f"T-1 waits for a person: finish {waiting.id}")
         assert describe(waiting) == "finish with nothing changed: the answer was right before"
@@ -128,7 +128,7 @@ async def test_a_stop_while_it_ends_asks_again(tmp_path: Path) -> None:
     opened = replace(OPEN, finish=Approval.AUTO)
     async with a_stage(tmp_path, [FINISH, NO_NEED], tasks=ANY, approvals=opened, headless=True) as stage:
         await run_until_killed(stage, ActionStarted, 4)
-        running = stage.state.run.proposal if stage.state.run else None
+        running = stage.state.run.gate.proposal if stage.state.run else None
         assert running is not None
         assert running.kind is Permission.FINISH
         stage.settings = replace(stage.settings, approvals=OPEN)

@@ -123,7 +123,7 @@ async def test_what_does_not_fit_is_told_and_dropped(tmp_path: Path) -> None:
             assert await stage.ports.inbox.pending(stage.state.session) == ()
         assert len(stage.events) == before
         assert stage.state.run is not None
-        assert stage.state.run.waiting == proposal
+        assert stage.state.run.gate.waiting == proposal
 
 
 async def test_the_first_of_two_decisions_counts(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ async def test_a_parked_session_is_opened_with_the_persons_decision_first(tmp_pa
         await stage.ports.inbox.put(decided(stage.state, proposal, Verdict.REJECT, reason="not so"))
         later = replace(stage, settings=replace(stage.settings, approvals=approvals))
         async with reopened(later, [Hang("Thought: I")]) as again, in_front_of(again) as front:
-            await front.until(lambda it: it.state.run and it.state.run.decision, "a decision")
+            await front.until(lambda it: it.state.run and it.state.run.gate.decision, "a decision")
             assert [(each.verdict, each.reason) for each in decisions(again.events, proposal)] == [
                 (Verdict.REJECT, "not so")
             ]
@@ -174,7 +174,7 @@ async def test_an_unattended_run_records_the_decision_and_continues(tmp_path: Pa
     async with a_stage(tmp_path, SAYINGS[:1], tasks=ANY, approvals=ASKED, headless=True) as stage:
         assert (await run_unattended(stage.session, stage.recorder, (T1,))).exit_code is ExitCode.PARKED
         assert stage.state.run is not None
-        proposal = stage.state.run.waiting
+        proposal = stage.state.run.gate.waiting
         assert proposal is not None
         await stage.ports.inbox.put(decided(stage.state, proposal))
         async with reopened(stage, SAYINGS[1:]) as again:
@@ -182,15 +182,15 @@ async def test_an_unattended_run_records_the_decision_and_continues(tmp_path: Pa
             (recorded,) = decisions(again.events, proposal)
             assert (recorded.by, recorded.via) == ("user", "inbox: ada@laptop at now")
             assert again.state.run is not None
-            assert again.state.run.waiting is not None
-            assert again.state.run.waiting.kind is Permission.COMMIT
+            assert again.state.run.gate.waiting is not None
+            assert again.state.run.gate.waiting.kind is Permission.COMMIT
 
 
 async def test_a_kill_between_record_and_removal_decides_nothing_twice(tmp_path: Path) -> None:
     async with a_stage(tmp_path, SAYINGS[:1], tasks=ANY, approvals=ASKED, headless=True) as stage:
         await run_unattended(stage.session, stage.recorder, (T1,))
         assert stage.state.run is not None
-        proposal = stage.state.run.waiting
+        proposal = stage.state.run.gate.waiting
         assert proposal is not None
         decision = decided(stage.state, proposal, Verdict.REJECT, reason="not so")
         await stage.ports.inbox.put(decision)

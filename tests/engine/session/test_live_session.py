@@ -451,7 +451,7 @@ async def test_leaving_while_a_check_runs_shows_it_as_unknown(tmp_path: Path) ->
         async with in_front_of(stage) as front:
             await front.start()
             await front.until(lambda it: it.live.activity == "running 1 check")
-            await front.until(lambda it: it.state.run and it.state.run.stage == "running")
+            await front.until(lambda it: it.state.run and it.state.run.gate.stage == "running")
         run = stage.state.run
         assert run is not None
         worktree = Path(run.workspace.path)

@@ -82,8 +82,8 @@ async def running(front: Front, words: str) -> ProposalId:
     """Wait until a command has said this; return its proposal."""
     update = await front.until(lambda it: it.live.running and words in it.live.running.tail, words)
     assert update.state.run is not None
-    assert update.state.run.proposal is not None
-    return update.state.run.proposal.id
+    assert update.state.run.gate.proposal is not None
+    return update.state.run.gate.proposal.id
 
 
 async def test_an_answer_is_cut_and_words_go_on_with_the_task(tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ async def test_a_commit_that_was_never_recorded_is_withdrawn_by_an_abort(tmp_pat
         async with reopened(stage) as again, in_front_of(again) as front:
             if release:
                 await front.told("was not there; it was made")
-            await front.until(lambda it: it.state.run and it.state.run.waiting)
+            await front.until(lambda it: it.state.run and it.state.run.gate.waiting)
             await front.submit(AbortTask())
             update = await front.over()
             assert update.state.run is not None

@@ -47,9 +47,9 @@ async def test_a_squash_is_chosen_shown_and_made(tmp_path: Path) -> None:
                 (MergeMethod.MERGE, MergeMethod.SQUASH),
             )
             assert isinstance(await front.outcome(ChooseMergeMethod(first.id, MergeMethod.SQUASH)), Accepted)
-            squash = await front.until(lambda it: it.state.run and it.state.run.waiting != first)
+            squash = await front.until(lambda it: it.state.run and it.state.run.gate.waiting != first)
             assert squash.state.run is not None
-            proposal = squash.state.run.waiting
+            proposal = squash.state.run.gate.waiting
             assert proposal is not None
             assert proposal.method is MergeMethod.SQUASH
             assert proposal.text.startswith("[Agent] Complete T-1")

@@ -242,7 +242,7 @@ async def test_a_compaction_leaves_a_piece_that_the_newest_step_rewrote(tmp_path
         run_ = stage.state.run
         assert run_ is not None
         assert [piece.place for piece in offered_pieces(run_).pieces] == ["cart.py:1-2"]
-        proposal = run_.proposal
+        proposal = run_.gate.proposal
         assert proposal is not None
         assert "-    return min(prices)\n+    return sum(prices)\n" in proposal.diff
 

@@ -80,7 +80,7 @@ async def test_an_edit_is_parsed_once_like_the_model_s_text(tmp_path: Path, pars
         waiting = await front.gate(Permission.DIFF)
         assert len(parses) == 1
         await front.submit(EditProposal(waiting.id, diff("wrong", "right")))
-        await front.until(lambda it: it.state.run and it.state.run.proposal and it.state.run.proposal.edited)
+        await front.until(lambda it: it.state.run and it.state.run.gate.proposal and it.state.run.gate.proposal.edited)
         await front.approve(Permission.DIFF)
         await front.approve(Permission.COMMIT)
         await front.until(lambda it: it.state.run and it.state.run.commit)

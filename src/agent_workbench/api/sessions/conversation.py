@@ -36,8 +36,8 @@ from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import Task
 from agent_workbench.core.proposals import Proposal, is_too_long, shown_sha
 from agent_workbench.core.session_request import OpenMode, SessionRequest, Unattended
-from agent_workbench.core.state.chat import Chat
 from agent_workbench.core.state.steps import steps_of
+from agent_workbench.core.state.work import Chat
 
 if TYPE_CHECKING:
     from agent_workbench.api.sessions.session_host import LocalSessionHost

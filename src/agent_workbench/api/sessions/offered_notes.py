@@ -28,7 +28,7 @@ async def settle_notes(invocation: Invocation, session: SessionId) -> str:
     store = await asyncio.to_thread(repo.sessions, settings)
     state = await asyncio.to_thread(fold_all, await store.read(session))
     at_gate = state.open_planning or state.open_note_offer
-    if at_gate is None or at_gate.waiting is None or state.unfinished:
+    if at_gate is None or at_gate.gate.waiting is None or state.unfinished:
         return ""
     opened, recorder = await open_notes(repo, SessionQuery(name=session))
     try:

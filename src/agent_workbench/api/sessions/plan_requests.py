@@ -109,10 +109,10 @@ def _error(trouble: TroubleMet) -> ModelError | PlanError:
 
 def _approved(state: SessionState) -> Proposal | None:
     planning = state.planning
-    return planning.proposal if planning is not None and planning.stage is ProposalStage.FINISHED else None
+    return planning.gate.proposal if planning is not None and planning.gate.stage is ProposalStage.FINISHED else None
 
 
 def _outcome(state: SessionState) -> str:
     ended = (step.result.event for step in newest_steps(state.latest_events) if step.result is not None)
     last = next(ended, None)
-    return last.observation if last is not None and state.planning and state.planning.decision else ""
+    return last.observation if last is not None and state.planning and state.planning.gate.decision else ""

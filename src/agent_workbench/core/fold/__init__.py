@@ -23,10 +23,12 @@ from agent_workbench.core.fold.gate import fold_gate
 from agent_workbench.core.fold.hooks import fold_hook_gate, fold_hooks
 from agent_workbench.core.fold.note_offer import fold_note_gate, fold_offered, is_about_notes
 from agent_workbench.core.fold.planning import fold_plan, fold_plan_gate
+from agent_workbench.core.fold.proposal import fold_proposal
 from agent_workbench.core.fold.session import fold_session
 from agent_workbench.core.fold.step import fold_step
 from agent_workbench.core.fold.work import fold_work
 from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.core.state.work import Chat
 
 
 def fold(state: SessionState, recorded: Recorded) -> SessionState:
@@ -40,7 +42,8 @@ def fold(state: SessionState, recorded: Recorded) -> SessionState:
     elif isinstance(event, ChatEvent):
         after = fold_chat(before, event)
     elif isinstance(event, StepEvent):
-        after = fold_step(before, event) if before.chat is None else fold_chat_step(before, event)
+        chat = before.main if isinstance(before.main, Chat) else None
+        after = fold_step(before, event) if chat is None else fold_chat_step(before, chat, event)
     elif isinstance(event, ConsultEvent):
         after = fold_consult(before, event, recorded.seq)
     elif isinstance(event, HookEvent):
@@ -49,23 +52,26 @@ def fold(state: SessionState, recorded: Recorded) -> SessionState:
         after = fold_offered(before, event)
     else:
         after = fold_hook_gate(_fold_proposal(before, event), event)
-    run = after.run
-    if after.chat is not None:
-        return replace(after, chat=replace(after.chat, history=after.chat.history.plus(recorded)))
-    if run is None:
+    if after.main is None:
         return replace(after, opening=(*after.opening, recorded))
-    return replace(after, run=replace(run, history=run.history.plus(recorded)))
+    return replace(after, main=replace(after.main, history=after.main.history.plus(recorded)))
 
 
 def _fold_proposal(state: SessionState, event: GateEvent | WorkEvent) -> SessionState:
-    """Return the state after an event about a proposal: of the planning, an offer of notes, the chat, or the run."""
-    if state.open_planning is not None:
-        return fold_plan_gate(state, event)
-    if is_about_notes(state, event):
-        return fold_note_gate(state, event)
-    if state.chat is not None:
-        return fold_chat_gate(state, event)
-    return fold_gate(state, event) if isinstance(event, GateEvent) else fold_work(state, event)
+    """Return the state after an event about a proposal: first the gate of the work, then what the work makes of it."""
+    planning, offer, main = state.open_planning, state.open_note_offer, state.main
+    if planning is not None:
+        planned = fold_plan_gate(fold_proposal(planning, event), event)
+        return state if planned is planning else replace(state, planning=planned, trouble=None)
+    if offer is not None and is_about_notes(offer, event):
+        return replace(state, note_offer=fold_note_gate(fold_proposal(offer, event), event), trouble=None)
+    if isinstance(main, Chat):
+        said = fold_chat_gate(fold_proposal(main, event), event)
+        return state if said is main else replace(state, main=said, trouble=None)
+    if main is None:
+        return state
+    run = fold_proposal(main, event)
+    return fold_gate(state, run, event) if isinstance(event, GateEvent) else fold_work(state, run, event)
 
 
 def fold_all(events: Iterable[Recorded], state: SessionState | None = None) -> SessionState:

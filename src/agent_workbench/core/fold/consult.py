@@ -7,7 +7,8 @@ from msgspec.structs import replace
 from agent_workbench.core.events import ConsultantAnswered, ConsultantAsked, ConsultEvent
 from agent_workbench.core.proposals import ProposalStage
 from agent_workbench.core.state.consultation import Consultation
-from agent_workbench.core.state.session_state import SessionState, TaskRun
+from agent_workbench.core.state.session_state import Phase, SessionState, TaskRun
+from agent_workbench.core.state.work import Chat
 
 
 def fold_consult(state: SessionState, event: ConsultEvent, seq: int) -> SessionState:
@@ -15,32 +16,28 @@ def fold_consult(state: SessionState, event: ConsultEvent, seq: int) -> SessionS
     match event:
         case ConsultantAsked():
             begun = Consultation(event, seq=seq, time=state.time, root=state.repo)
-            return replace(state, consultations=(*state.consultations, begun), run=_reviewed(state, event))
+            return replace(state, consultations=(*state.consultations, begun), main=_reviewed(state.main, event))
         case ConsultantAnswered():
             ended = tuple(
                 replace(each, answered=event, time=state.time) if each.asked.number == event.number else each
                 for each in state.consultations
             )
-            run, chat = state.run if state.unfinished else None, state.chat
-            if chat is not None:
-                spent = (chat.tokens + event.tokens, chat.dollars + event.dollars)
-                return replace(state, consultations=ended, chat=replace(chat, tokens=spent[0], dollars=spent[1]))
-            return replace(state, consultations=ended, run=_charged(run, event) if run is not None else state.run)
+            return replace(state, consultations=ended, main=_charged(state.main, event))
     assert_never(event)
 
 
-def _reviewed(state: SessionState, event: ConsultantAsked) -> TaskRun | None:
-    """Return the run with the tree that is reviewed, if it is the one that would be committed."""
-    run = state.run
-    return run if run is None or not event.about or event.about != run.tree else replace(run, reviewed=run.tree)
+def _reviewed(main: TaskRun | Chat | None, event: ConsultantAsked) -> TaskRun | Chat | None:
+    """Return the work with the tree that is reviewed, if it is the one that would be committed."""
+    if isinstance(main, TaskRun) and event.about and event.about == main.tree:
+        return replace(main, reviewed=main.tree)
+    return main
 
 
-def _charged(run: TaskRun, event: ConsultantAnswered) -> TaskRun:
-    """Return the run with the consultation's cost. Its seconds are those of the action if the model asked."""
-    within = run.stage is ProposalStage.RUNNING
-    return replace(
-        run,
-        tokens=run.tokens + event.tokens,
-        dollars=run.dollars + event.dollars,
-        working_seconds=run.working_seconds + (0.0 if within else event.duration_ms / 1000),
-    )
+def _charged(main: TaskRun | Chat | None, event: ConsultantAnswered) -> TaskRun | Chat | None:
+    """Return the work with the consultation's cost. Its seconds are those of the action if the model asked."""
+    if main is None or (isinstance(main, TaskRun) and main.phase is Phase.OVER):
+        return main
+    charged = replace(main, tokens=main.tokens + event.tokens, dollars=main.dollars + event.dollars)
+    if not isinstance(charged, TaskRun) or charged.gate.stage is ProposalStage.RUNNING:
+        return charged
+    return replace(charged, working_seconds=charged.working_seconds + event.duration_ms / 1000)

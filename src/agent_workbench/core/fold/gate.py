@@ -15,37 +15,34 @@ from agent_workbench.core.events import (
     ProposalReplaced,
     UndoAsked,
 )
-from agent_workbench.core.fold.proposal import fold_proposal
+from agent_workbench.core.fold.proposal import staged
 from agent_workbench.core.proposals import COMPACT, OURS, Proposal, ProposalStage, Verdict, is_person
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import ENDED, Phase, SessionState, TaskRun
 
 
-def fold_gate(state: SessionState, event: GateEvent) -> SessionState:
-    """Return the state after an event of the gate group."""
-    run = state.run
-    if run is None:
-        return state
+def fold_gate(state: SessionState, run: TaskRun, event: GateEvent) -> SessionState:
+    """Return the state after an event of the gate group; `run` is the one whose gate it moved."""
     match event:
         case ActionProposed():
             calls = run.tool_calls + int(event.proposal.tool not in OURS)
-            return replace(state, run=replace(fold_proposal(run, event), answer=None, tool_calls=calls))
+            return replace(state, main=replace(run, answer=None, tool_calls=calls))
         case ProposalReplaced():
-            return replace(state, run=fold_proposal(run, event))
+            return replace(state, main=run)
         case ActionDecided():
             trouble = None if event.verdict is Verdict.ABORT else state.trouble
-            return replace(state, trouble=trouble, run=_decided(run, event))
+            return replace(state, trouble=trouble, main=_decided(run, event))
         case AbortAsked():
             # A running action ends first; one that is approved but not started is dropped.
-            stage = run.stage if run.stage is ProposalStage.RUNNING else ProposalStage.REFUSED
-            aborted = replace(run, phase=Phase.ROLLING_BACK, reason=event.reason, stage=stage, undoing=None)
-            return replace(state, trouble=None, run=aborted)
+            aborted = replace(run, phase=Phase.ROLLING_BACK, reason=event.reason, undoing=None)
+            runs = run.gate.stage is ProposalStage.RUNNING
+            return replace(state, trouble=None, main=aborted if runs else staged(aborted, ProposalStage.REFUSED))
         case UndoAsked() if run.phase in ENDED:
             return state
         case UndoAsked():
-            return replace(state, trouble=None, run=_to_undo(run, event))
+            return replace(state, trouble=None, main=_to_undo(run, event))
         case PauseChanged():
-            return replace(state, run=replace(run, paused=event.paused))
+            return replace(state, main=replace(run, paused=event.paused))
         case NotesOffered():
             return state  # notes are beside the runs
     assert_never(event)
@@ -53,26 +50,25 @@ def fold_gate(state: SessionState, event: GateEvent) -> SessionState:
 
 def _to_undo(run: TaskRun, event: UndoAsked) -> TaskRun:
     """Return the run with a diff to undo. A running action ends first; a summary touches no files and stays."""
-    begun = run.stage is ProposalStage.APPROVED and run.proposal is not None and run.proposal.tool != COMPACT
-    return replace(run, undoing=event.proposal_id, answer=None, stage=ProposalStage.REFUSED if begun else run.stage)
+    dropped = run.gate.stage is ProposalStage.APPROVED and run.gate.tool not in {"", COMPACT}
+    undoing = replace(run, undoing=event.proposal_id, answer=None)
+    return staged(undoing, ProposalStage.REFUSED) if dropped else undoing
 
 
 def _decided(run: TaskRun, event: ActionDecided) -> TaskRun:
-    if run.proposal is None:
+    proposal = run.gate.proposal
+    if proposal is None:
         return run
-    decided = fold_proposal(run, event)
     match event.verdict:
         case Verdict.APPROVE:
-            by_user = run.proposal.kind is Permission.CHECK and is_person(event.by)
-            checks = run.proposal.commands if by_user else run.approved_checks
-            return replace(decided, approved_checks=checks)
+            by_user = proposal.kind is Permission.CHECK and is_person(event.by)
+            return replace(run, approved_checks=proposal.commands if by_user else run.approved_checks)
         case Verdict.ABORT:
-            return replace(decided, phase=Phase.ROLLING_BACK, reason=event.reason or "aborted")
+            return replace(run, phase=Phase.ROLLING_BACK, reason=event.reason or "aborted")
         case Verdict.REJECT | Verdict.SKIP:
-            if run.proposal.tool == COMPACT:
-                return _without_summary(decided, event.verdict)
-            phase = _phase_after_refusal(run.phase, run.proposal, event.verdict)
-            return replace(decided, phase=phase)
+            if proposal.tool == COMPACT:
+                return _without_summary(run, event.verdict)
+            return replace(run, phase=_phase_after_refusal(run.phase, proposal, event.verdict))
     assert_never(event.verdict)
 
 

@@ -7,16 +7,15 @@ from agent_workbench.core.events import (
     ActionFinished,
     ActionProposed,
     ActionResult,
-    ActionStarted,
     GateEvent,
     NotesOffered,
-    ProposalReplaced,
     WorkEvent,
 )
-from agent_workbench.core.fold.proposal import fold_proposal
-from agent_workbench.core.proposals import OFFER_NOTES, ProposalStage, Verdict
-from agent_workbench.core.state.planning import NoteOffer
+from agent_workbench.core.fold.proposal import waiting_again
+from agent_workbench.core.proposals import OFFER_NOTES, Verdict
 from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.core.state.steps import proposal_of
+from agent_workbench.core.state.work import NoteOffer
 
 
 def fold_offered(state: SessionState, event: NotesOffered) -> SessionState:
@@ -27,39 +26,25 @@ def fold_offered(state: SessionState, event: NotesOffered) -> SessionState:
     return replace(state, note_offer=NoteOffer(event))
 
 
-def is_about_notes(state: SessionState, event: GateEvent | WorkEvent) -> bool:
+def is_about_notes(offer: NoteOffer, event: GateEvent | WorkEvent) -> bool:
     """Return True if an event at the gate, or of an action, is about the open offer and not about a run."""
-    offer = state.open_note_offer
-    if offer is None:
-        return False
     if isinstance(event, ActionProposed):
         return event.proposal.tool == OFFER_NOTES
-    if isinstance(event, ProposalReplaced):
-        return offer.proposal is not None and event.proposal.id == offer.proposal.id
-    if isinstance(event, ActionDecided | ActionStarted | ActionFinished):
-        return offer.proposal is not None and event.proposal_id == offer.proposal.id
-    return False
+    own = offer.gate.proposal.id if offer.gate.proposal is not None else ""
+    return bool(own) and own == proposal_of(event)
 
 
-def fold_note_gate(state: SessionState, event: GateEvent | WorkEvent) -> SessionState:
-    """Return the state after an event about the open offer."""
-    offer = state.open_note_offer
-    if offer is None:
-        return state
-    return replace(state, note_offer=_at_gate(offer, event), trouble=None)
-
-
-def _at_gate(offer: NoteOffer, event: GateEvent | WorkEvent) -> NoteOffer:
-    after = fold_proposal(offer, event)
+def fold_note_gate(offer: NoteOffer, event: GateEvent | WorkEvent) -> NoteOffer:
+    """Return the open offer after an event about it."""
     match event:
         case ActionDecided(verdict=Verdict.APPROVE):
-            return after
+            return offer
         case ActionDecided() | ActionFinished(result=ActionResult.OK | ActionResult.UNKNOWN):
-            return _closed(after)
+            return _closed(offer)
         case ActionFinished():
-            return replace(after, stage=ProposalStage.WAITING, decision=None)
+            return waiting_again(offer)
         case _:
-            return after
+            return offer
 
 
 def _closed(offer: NoteOffer) -> NoteOffer:

@@ -24,10 +24,10 @@ from agent_workbench.core.events import (
     TasksWithdrawn,
     WorkEvent,
 )
-from agent_workbench.core.fold.proposal import fold_proposal
+from agent_workbench.core.fold.proposal import staged, waiting_again
 from agent_workbench.core.proposals import POLICY, ProposalStage, Verdict
-from agent_workbench.core.state.planning import PlanAttempt, Planning
 from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.core.state.work import Gate, PlanAttempt, Planning
 
 PlanningEvent = PlanAsked | PlanSurveyed | PlanPrompted | PlanAnswered | PlanRejected
 
@@ -61,9 +61,7 @@ def _asked(before: Planning | None, event: PlanAsked) -> Planning:
             rest=event.rest,
             misses=0,
             answer=None,
-            proposal=None,
-            stage=ProposalStage.FINISHED,
-            decision=None,
+            gate=Gate(),
             open=True,
         )
     return Planning(event.goal, event.wording, event.replaces, check_for=event.check_for, rest=event.rest)
@@ -74,32 +72,23 @@ def _is_same(before: Planning, event: PlanAsked) -> bool:
     return (before.goal, before.wording, before.check_for, before.rest) == asked
 
 
-def fold_plan_gate(state: SessionState, event: GateEvent | WorkEvent) -> SessionState:
-    """Return the state after an event at the gate, or of an action, while a planning is open."""
-    planning = state.open_planning
-    if planning is None:
-        return state
-    after = _at_gate(planning, event)
-    return state if after is planning else replace(state, planning=after, trouble=None)
-
-
-def _at_gate(planning: Planning, event: GateEvent | WorkEvent) -> Planning:
-    after = fold_proposal(planning, event)
+def fold_plan_gate(planning: Planning, event: GateEvent | WorkEvent) -> Planning:
+    """Return the open planning after an event that its gate met."""
     match event:
         case ActionProposed():
-            return replace(after, aside=None, misses=0)
+            return replace(planning, aside=None, misses=0)
         case ActionDecided():
-            return _decided(after, event)
+            return _decided(planning, event)
         case AbortAsked():
             return _put_aside(planning)
         case ActionFinished(result=ActionResult.OK):
-            return replace(after, answer=None, open=False)
+            return replace(planning, answer=None, open=False)
         case ActionFinished(result=ActionResult.UNKNOWN):
-            return replace(_put_aside(after), stage=ProposalStage.UNKNOWN)
+            return staged(_put_aside(planning), ProposalStage.UNKNOWN)
         case ActionFinished():
-            return replace(after, stage=ProposalStage.WAITING, decision=None)
+            return waiting_again(planning)
         case _:
-            return after
+            return planning
 
 
 def _decided(planning: Planning, event: ActionDecided) -> Planning:
@@ -115,7 +104,7 @@ def _decided(planning: Planning, event: ActionDecided) -> Planning:
 
 def _refused(planning: Planning, reason: str) -> Planning:
     """Return the planning without the plan that waited; the next one replaces the plan if that one would have."""
-    proposal = planning.proposal
+    proposal = planning.gate.proposal
     answer = planning.answer.text if planning.answer is not None else proposal.text if proposal is not None else ""
     replaces = proposal.plan.replaces if proposal is not None and proposal.plan is not None else planning.replaces
     return replace(
@@ -123,22 +112,15 @@ def _refused(planning: Planning, reason: str) -> Planning:
         attempts=(*planning.attempts, PlanAttempt(answer, reason, by_user=True)),
         replaces=replaces,
         answer=None,
-        proposal=None,
-        stage=ProposalStage.FINISHED,
+        gate=Gate(decision=planning.gate.decision),
     )
 
 
 def _put_aside(planning: Planning) -> Planning:
     """Return the planning closed, with the plan that waited."""
-    waited = planning.proposal.plan if planning.proposal is not None else None
-    return replace(
-        planning, open=False, aside=waited or planning.aside, answer=None, stage=ProposalStage.REFUSED, proposal=None
-    )
-
-
-def retried(planning: Planning | None) -> Planning | None:
-    """Return the planning after the user asked to try again: the answers so far no longer count as misses."""
-    return planning if planning is None else replace(planning, misses=0)
+    waited = planning.gate.proposal.plan if planning.gate.proposal is not None else None
+    gate = Gate(None, ProposalStage.REFUSED, planning.gate.decision)
+    return replace(planning, open=False, aside=waited or planning.aside, answer=None, gate=gate)
 
 
 def fold_plan(state: SessionState, event: PlanEvent) -> SessionState:

@@ -1,4 +1,4 @@
-"""Fold of one proposal at the gate, the same for a run, a planning, a chat and an offer of notes."""
+"""Fold of the gate: its proposal, how far it came, and the decision; the same for every kind of work."""
 
 from typing import TypeVar
 
@@ -15,36 +15,45 @@ from agent_workbench.core.events import (
     WorkEvent,
 )
 from agent_workbench.core.proposals import ProposalStage, Verdict
-from agent_workbench.core.state.chat import Chat
-from agent_workbench.core.state.planning import NoteOffer, Planning
-from agent_workbench.core.state.session_state import TaskRun
+from agent_workbench.core.state.work import Gate, Work
 
-Proposing = TypeVar("Proposing", TaskRun, Planning, Chat, NoteOffer)
+AnyWork = TypeVar("AnyWork", bound=Work)
 
 
-def fold_proposal(work: Proposing, event: GateEvent | WorkEvent) -> Proposing:
-    """Return the work with its proposal, the stage of it and the decision about it; other events change nothing."""
+def fold_proposal(work: AnyWork, event: GateEvent | WorkEvent) -> AnyWork:
+    """Return the work with its gate after an event; events that are not about its proposal change nothing."""
+    gate = _moved(work.gate, event)
+    return work if gate is work.gate else replace(work, gate=gate)
+
+
+def _moved(gate: Gate, event: GateEvent | WorkEvent) -> Gate:
     match event:
         case ActionProposed():
-            return replace(work, proposal=event.proposal, stage=ProposalStage.WAITING, decision=None)
+            return Gate(event.proposal, ProposalStage.WAITING)
         case ProposalReplaced():
-            return replace(work, proposal=event.proposal, stage=ProposalStage.WAITING)
-        case ActionDecided(verdict=Verdict.APPROVE):
-            return replace(work, decision=event, stage=ProposalStage.APPROVED)
+            return replace(gate, proposal=event.proposal, stage=ProposalStage.WAITING)
         case ActionDecided():
-            return replace(work, decision=event, stage=ProposalStage.REFUSED)
+            approved = event.verdict is Verdict.APPROVE
+            return replace(gate, decision=event, stage=ProposalStage.APPROVED if approved else ProposalStage.REFUSED)
         case ActionStarted():
-            return replace(work, stage=ProposalStage.RUNNING)
-        case ActionFinished(result=ActionResult.UNKNOWN):
-            return replace(work, stage=ProposalStage.UNKNOWN)
+            return replace(gate, stage=ProposalStage.RUNNING)
         case ActionFinished():
-            return replace(work, stage=ProposalStage.FINISHED)
+            unknown = event.result is ActionResult.UNKNOWN
+            return replace(gate, stage=ProposalStage.UNKNOWN if unknown else ProposalStage.FINISHED)
         case _:
-            return work
+            return gate
 
 
-def waiting_again(work: Proposing) -> Proposing:
+def staged(work: AnyWork, stage: ProposalStage) -> AnyWork:
+    """Return the work with its proposal in another stage."""
+    return replace(work, gate=replace(work.gate, stage=stage))
+
+
+def waiting_again(work: AnyWork) -> AnyWork:
+    """Return the work whose proposal waits again, undecided."""
+    return replace(work, gate=Gate(work.gate.proposal, ProposalStage.WAITING))
+
+
+def without_leave(work: AnyWork) -> AnyWork:
     """Return the work with its proposal at the gate again if it was approved and is not begun."""
-    if work.stage is not ProposalStage.APPROVED:
-        return work
-    return replace(work, stage=ProposalStage.WAITING, decision=None)
+    return waiting_again(work) if work.gate.stage is ProposalStage.APPROVED else work

@@ -21,15 +21,14 @@ from agent_workbench.core.events import (
     TaskRouted,
     TroubleMet,
 )
-from agent_workbench.core.fold.chat import retried_chat
-from agent_workbench.core.fold.planning import retried
-from agent_workbench.core.fold.proposal import waiting_again
+from agent_workbench.core.fold.proposal import without_leave
 from agent_workbench.core.ids import ProposalId, session_suffix
 from agent_workbench.core.plan import TaskOrigin
 from agent_workbench.core.rules.matching import RuleScope, StoredRule
 from agent_workbench.core.rules.modes import ActiveMode
 from agent_workbench.core.settings import ApprovalMode, Rule
 from agent_workbench.core.state.session_state import SessionState, TaskRun
+from agent_workbench.core.state.work import Chat
 
 
 def fold_session(state: SessionState, event: SessionEvent) -> SessionState:
@@ -46,7 +45,7 @@ def fold_session(state: SessionState, event: SessionEvent) -> SessionState:
                 label=event.label,
             )
         case SessionForked():
-            forked = replace(_left_alone(state), run=_moved(state, event))
+            forked = replace(_left_alone(state), main=_moved(state, event))
             return _as_foreign(forked) if event.arrived else forked
         case SessionConfigured():
             entered = _entered(state, event.mode, RuleScope.EVERYWHERE)
@@ -67,7 +66,7 @@ def fold_session(state: SessionState, event: SessionEvent) -> SessionState:
         case TroubleMet():
             return replace(state, trouble=event)
         case RetryAsked():
-            return replace(state, trouble=None, planning=retried(state.planning), chat=retried_chat(state.chat))
+            return _retried(replace(state, trouble=None))
         case ApprovalChanged():
             kept = StoredRule(event.rule or Rule(event.kind, any=True), event.kept)
             rules = tuple(each for each in state.rules if each != kept)
@@ -85,7 +84,7 @@ def _configured(state: SessionState, event: SessionConfigured) -> tuple[StoredRu
 
 def _entered(state: SessionState, mode: ApprovalMode, kept: RuleScope, covers: ProposalId | None = None) -> ActiveMode:
     """Return the mode as it is entered now: a proposal that waits already stays with the user, except for `covers`."""
-    waiting = state.run.waiting if state.run is not None else None
+    waiting = state.run.gate.waiting if state.run is not None else None
     return ActiveMode(mode, kept, waiting.id if waiting is not None and waiting.id != covers else None)
 
 
@@ -100,10 +99,10 @@ def _but(state: SessionState, kept: RuleScope) -> tuple[StoredRule, ...]:
 
 def _elsewhere(state: SessionState, event: SessionResumed) -> SessionState:
     """Return the state with the folders of the machine that resumed the session."""
-    run = state.run
-    if event.workspace and run is not None:
-        run = replace(run, workspace=replace(run.workspace, path=event.workspace))
-    moved = replace(state, repo=event.repo or state.repo, run=run)
+    main = state.main
+    if event.workspace and isinstance(main, TaskRun):
+        main = replace(main, workspace=replace(main.workspace, path=event.workspace))
+    moved = replace(state, repo=event.repo or state.repo, main=main)
     return _as_foreign(moved) if event.arrived else moved
 
 
@@ -113,22 +112,27 @@ def _as_foreign(state: SessionState) -> SessionState:
     The key of that machine stands for what it did, not for a person: what was approved and not begun waits again, and
     the task is not the user's own.
     """
-    run = state.run
-    if run is not None:
-        origin = TaskOrigin.DATABASE if run.definition.origin is TaskOrigin.LOCAL else run.definition.origin
-        run = replace(waiting_again(run), definition=replace(run.definition, origin=origin), approved_checks=())
+    main = state.main and without_leave(state.main)
+    if isinstance(main, TaskRun):
+        origin = TaskOrigin.DATABASE if main.definition.origin is TaskOrigin.LOCAL else main.definition.origin
+        main = replace(main, definition=replace(main.definition, origin=origin), approved_checks=())
     return replace(
         state,
-        run=run,
-        chat=state.chat and waiting_again(state.chat),
-        planning=state.planning and waiting_again(state.planning),
-        note_offer=state.note_offer and waiting_again(state.note_offer),
+        main=main,
+        planning=state.planning and without_leave(state.planning),
+        note_offer=state.note_offer and without_leave(state.note_offer),
     )
 
 
-def _moved(state: SessionState, event: SessionForked) -> TaskRun | None:
-    """Return the open run in the fork's own workspace, with notes of its own."""
-    if state.run is None or event.workspace is None:
-        return state.run
+def _retried(state: SessionState) -> SessionState:
+    """Return the state after the user asked to try again: the answers so far no longer count as misses."""
+    main = replace(state.main, misses=0) if isinstance(state.main, Chat) else state.main
+    return replace(state, main=main, planning=state.planning and replace(state.planning, misses=0))
+
+
+def _moved(state: SessionState, event: SessionForked) -> TaskRun | Chat | None:
+    """Return the work with its open run in the fork's own workspace, with notes of its own."""
+    if not isinstance(state.main, TaskRun) or event.workspace is None:
+        return state.main
     fork = session_suffix(state.session)
-    return replace(state.run, workspace=event.workspace, checkpoint=event.checkpoint, fork=fork)
+    return replace(state.main, workspace=event.workspace, checkpoint=event.checkpoint, fork=fork)

@@ -39,15 +39,15 @@ def fold_step(state: SessionState, event: StepEvent) -> SessionState:
         return state
     match event:
         case CodeRetrieved():
-            return replace(state, run=_kept(run) if event.failing else _retrieved(run, waits=state.reviews_context))
+            return replace(state, main=_kept(run) if event.failing else _retrieved(run, waits=state.reviews_context))
         case PromptBuilt():
             # A request for a summary is not part of later prompts.
             grown = 0 if event.purpose is Purpose.SUMMARY else len(event.parts)
             prompted = replace(run, step=event.step, prompt_parts=run.prompt_parts + grown)
-            return replace(state, prompt=event, run=prompted)
+            return replace(state, prompt=event, main=prompted)
         case ModelAnswered():
             costed = _costed(state, run, event)
-            return replace(state, figures=event.figures, run=replace(costed, answer=event, answered_step=event.step))
+            return replace(state, figures=event.figures, main=replace(costed, answer=event, answered_step=event.step))
         case ModelInterrupted():
             costed = _costed(state, run, event)
             if event.cause is InterruptCause.REPETITION and run.tries_afresh:
@@ -56,7 +56,7 @@ def fold_step(state: SessionState, event: StepEvent) -> SessionState:
             blamed = int(event.cut and run.phase is not Phase.COMPACTING)
             return replace(
                 state,
-                run=replace(
+                main=replace(
                     costed,
                     failures=run.failures + blamed,
                     tool_calls=run.tool_calls + blamed,
@@ -66,27 +66,27 @@ def fold_step(state: SessionState, event: StepEvent) -> SessionState:
         case ActionRejected():
             rejected = _rejected(run, event)
             # Without a summary the notes stay as they are.
-            return replace(state, run=rejected.with_notes_settled(run.notes_settled) if run.notes_full else rejected)
+            return replace(state, main=rejected.with_notes_settled(run.notes_settled) if run.notes_full else rejected)
         case ReflexionNoted():
             return replace(
                 state,
-                run=replace(
+                main=replace(
                     run, answer=None, phase=Phase.STEPPING, reflexions=run.reflexions + 1, reflected=run.failures
                 ),
             )
         case UserSaid() | KnowledgeFound():
             return state
         case SkillsChosen() | ChunkPinned() | ChunkDropped() | CompactionAsked():
-            return replace(state, run=_with_context(run, event))
+            return replace(state, main=_with_context(run, event))
         case ContextFilled():
             phase = run.compacts_for if run.phase is Phase.COMPACTING else run.phase
             asked = event.by is Author.USER
             filled = replace(run, phase=Phase.COMPACTING, compacts_for=phase, notes_full=event.notes)
             if event.notes:
-                return replace(state, run=replace(filled, notes_settled=len(state.scratchpad(run.task))))
-            return replace(state, run=replace(filled, compaction_asked=asked))
+                return replace(state, main=replace(filled, notes_settled=len(state.scratchpad(run.task))))
+            return replace(state, main=replace(filled, compaction_asked=asked))
         case ContextCompacted():
-            return replace(state, run=_compacted(run))
+            return replace(state, main=_compacted(run))
     assert_never(event)
 
 
@@ -154,7 +154,6 @@ def _compacted(run: TaskRun) -> TaskRun:
 
 
 def _started(state: SessionState, event: TaskStarted) -> SessionState:
-    past = state.past if state.run is None else (*state.past, state.run)
     run = TaskRun(
         task=event.task,
         definition=event.definition,
@@ -166,7 +165,7 @@ def _started(state: SessionState, event: TaskStarted) -> SessionState:
         phase=Phase.BASELINE if event.checks else Phase.RETRIEVING,
         tree=event.workspace.tree,
     )
-    return replace(state, run=run, past=past, trouble=None)
+    return replace(state, main=run, past=state.runs, trouble=None)
 
 
 def _costed(state: SessionState, run: TaskRun, answer: ModelAnswered | ModelInterrupted) -> TaskRun:

@@ -21,25 +21,22 @@ from agent_workbench.core.events import (
     TestsFinished,
     WorkEvent,
 )
-from agent_workbench.core.fold.proposal import fold_proposal
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.plan.task_words import wants_only_checks
-from agent_workbench.core.proposals import CHECKS, COMPACT, END_UNCHANGED, ProposalStage
+from agent_workbench.core.proposals import CHECKS, COMPACT, END_UNCHANGED
 from agent_workbench.core.settings import ReflexionTiming
 from agent_workbench.core.state.applied_diffs import wants_these_failures
 from agent_workbench.core.state.session_state import ENDED, Phase, SessionState, TaskRun
+from agent_workbench.core.state.work import Gate
 
 FINISH = "finish"
 
 
-def fold_work(state: SessionState, event: WorkEvent) -> SessionState:
-    """Return the state after an event of the work group."""
-    run = state.run
-    if run is None:
-        return state
+def fold_work(state: SessionState, run: TaskRun, event: WorkEvent) -> SessionState:
+    """Return the state after an event of the work group; `run` is the one whose gate it moved."""
     after = _fold_run(run, event, _timing(state))
     ended = after.undoing is not None and after.phase in ENDED
-    return replace(state, run=replace(after, undoing=None) if ended else after)
+    return replace(state, main=replace(after, undoing=None) if ended else after)
 
 
 def _timing(state: SessionState) -> ReflexionTiming:
@@ -48,15 +45,13 @@ def _timing(state: SessionState) -> ReflexionTiming:
 
 def _fold_run(run: TaskRun, event: WorkEvent, timing: ReflexionTiming) -> TaskRun:
     match event:
-        case ActionStarted():
-            return fold_proposal(run, event)
         case ActionFinished():
             return _finished(run, event)
         case PatchApplied():
             return _applied(run, event)
         case StepUndone():
             return _undone(run, event)
-        case PlaybookFinished():
+        case ActionStarted() | PlaybookFinished():
             return run
         case CheckpointTaken():
             return replace(run, checkpoint=event.checkpoint)
@@ -74,8 +69,7 @@ def _fold_run(run: TaskRun, event: WorkEvent, timing: ReflexionTiming) -> TaskRu
                 phase=Phase.CLOSING,
                 status=TaskStatus.FAILED,
                 reason=event.reason,
-                proposal=None,
-                stage=ProposalStage.FINISHED,
+                gate=Gate(decision=run.gate.decision),
             )
         case TaskFinished():
             return replace(run, phase=Phase.OVER, status=event.status, reason=event.reason)
@@ -83,20 +77,20 @@ def _fold_run(run: TaskRun, event: WorkEvent, timing: ReflexionTiming) -> TaskRu
 
 
 def _finished(run: TaskRun, event: ActionFinished) -> TaskRun:
-    done = replace(fold_proposal(run, event), working_seconds=run.working_seconds + event.seconds)
+    done = replace(run, working_seconds=run.working_seconds + event.seconds)
     if event.resources is not None:
         used = event.resources if run.resources is None else run.resources.plus(event.resources)
         done = replace(done, resources=used)
-    if run.proposal is not None and run.proposal.tool == COMPACT:
+    if run.gate.proposal is not None and run.gate.tool == COMPACT:
         replaced = run.notes_full and event.result is ActionResult.OK
-        return done.with_notes_settled(len(run.proposal.text)) if replaced else done
+        return done.with_notes_settled(len(run.gate.proposal.text)) if replaced else done
     if event.result is ActionResult.STOPPED:
         return _stopped(done)
     if event.result is not ActionResult.OK:
         return replace(done, failures=run.failures + 1)
-    if run.proposal is not None and run.proposal.tool == FINISH:
+    if run.gate.tool == FINISH:
         return _wants_to_finish(done)
-    if run.proposal is not None and run.proposal.tool == END_UNCHANGED:
+    if run.gate.tool == END_UNCHANGED:
         return replace(done, phase=Phase.CLOSING, failures=0, reflected=0)
     return done if run.phase in (Phase.CHECKING, Phase.REFLECTING) else replace(done, failures=0, reflected=0)
 
@@ -104,7 +98,7 @@ def _finished(run: TaskRun, event: ActionFinished) -> TaskRun:
 def _stopped(run: TaskRun) -> TaskRun:
     """Return the run after the user stopped an action: it counts as no failure, and checks are not repeated."""
     after = {Phase.BASELINE: Phase.RETRIEVING, Phase.CHECKING: Phase.STEPPING}
-    checks = run.proposal is not None and run.proposal.tool == CHECKS
+    checks = run.gate.tool == CHECKS
     return replace(run, phase=after.get(run.phase, run.phase)) if checks else run
 
 

@@ -121,7 +121,7 @@ def prove_trailer(facts: CommitFacts, anchor: Anchor, report: VerifyReport, jour
         return replace(found, problems=journal.problems or ("the journal does not have the event that it names",))
     events = report.recorded[: anchor.seq + 1]
     run, decided = fold_all(events).run, decisions_of(events[-1:])
-    waited = run.proposal if run is not None else None
+    waited = run.gate.proposal if run is not None else None
     approves = any(each.event.verdict is Verdict.APPROVE for each in decided)
     if run is None or waited is None or not approves or not (waited.kind is Permission.COMMIT or _squashes(waited)):
         return replace(found, problems=(f"event {anchor.seq} is no approval of a commit",))
@@ -189,7 +189,7 @@ def _is_carried(facts: CommitFacts, anchor: Anchor, report: VerifyReport) -> boo
         known = other.session == anchor.session and anchor.seq < other.seq <= report.sound
         if known and report.hashes[other.seq] == other.hash:
             run = fold_all(report.recorded[: other.seq + 1]).run
-            if run is not None and run.proposal is not None and _squashes(run.proposal):
+            if run is not None and run.gate.proposal is not None and _squashes(run.gate.proposal):
                 return True
     return False
 
@@ -250,8 +250,8 @@ def _unapproved(run: TaskRun) -> Iterator[str]:
 def _approvals(run: TaskRun) -> Iterator[RecordedApproval]:
     """Yield the decisions about the diffs in effect, then the one about the commit."""
     proposals = {each.proposal.id: each.proposal for each in applied_diffs(run.history)}
-    if run.proposal is not None:
-        proposals[run.proposal.id] = run.proposal
+    if run.gate.proposal is not None:
+        proposals[run.gate.proposal.id] = run.gate.proposal
     for each in decisions_of(run.history):
         if each.event.proposal_id in proposals:
             yield _approval(each, proposals[each.event.proposal_id])
@@ -277,7 +277,7 @@ def _approval(decision: StepDecision, proposal: Proposal) -> RecordedApproval:
 def approved_diff(report: VerifyReport, seq: int) -> str:
     """Return the diff that the gate showed with the commit approved in event `seq`."""
     run = fold_all(report.recorded[: seq + 1]).run
-    return run.proposal.diff if run is not None and run.proposal is not None else ""
+    return run.gate.proposal.diff if run is not None and run.gate.proposal is not None else ""
 
 
 def with_files(found: TrailerProof, shown: str, changes: Sequence[FileChange], *, alone: bool = True) -> TrailerProof:

@@ -10,8 +10,6 @@ from agent_workbench.core.checks.judges import Judges, excused_suite
 from agent_workbench.core.checks.results import CheckPurpose, CheckResult, acceptable
 from agent_workbench.core.events import (
     FAILING_FIRST,
-    ActionDecided,
-    ModelAnswered,
     PromptBuilt,
     Recorded,
     SessionConfigured,
@@ -23,18 +21,16 @@ from agent_workbench.core.hook_answers import HookRun
 from agent_workbench.core.ids import NO_SESSION, CommitId, ProposalId, SessionId, TaskId
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import Plan, Task, TaskStatus
-from agent_workbench.core.proposals import Proposal, ProposalStage
+from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.queue.routing import RoutingDecision
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.repo.workspace import Checkpoint, MergeOutcome, ResourceUse, WorkspaceFacts
 from agent_workbench.core.rules.matching import StoredRule
 from agent_workbench.core.rules.modes import ActiveMode
 from agent_workbench.core.settings import ApprovalMode, Permission
-from agent_workbench.core.state.chat import Chat
 from agent_workbench.core.state.consultation import Consultation
-from agent_workbench.core.state.growing_tuple import GrowingTuple
-from agent_workbench.core.state.planning import NoteOffer, Planning
 from agent_workbench.core.state.prompt_reads import PromptReads
+from agent_workbench.core.state.work import Chat, Conversation, Gate, NoteOffer, Planning
 from agent_workbench.core.text.commit_subjects import CommitConvention
 from agent_workbench.core.tools.spec import ToolSpec
 
@@ -62,7 +58,7 @@ ENDED = frozenset({Phase.ROLLING_BACK, Phase.CLOSING, Phase.OVER})
 """Phases after the end of a task; the user can no longer steer it."""
 
 
-class TaskRun(Struct, frozen=True):
+class TaskRun(Conversation, frozen=True):
     """One task being worked on in one workspace.
 
     `tree` is the git tree of everything approved so far, `checked_tree` the one of the last checks. `history` holds
@@ -90,32 +86,21 @@ class TaskRun(Struct, frozen=True):
     workspace: WorkspaceFacts
     checks: tuple[str, ...]
     required: int
-    specs: tuple[ToolSpec, ...] = ()
     skills: SkillsChosen | None = None
     commit_convention: CommitConvention = CommitConvention.NONE
     phase: Phase = Phase.BASELINE
     tree: str = ""
     checked_tree: str = ""
-    step: int = 0
-    answered_step: int = 0
-    history: GrowingTuple[Recorded] = field(default_factory=GrowingTuple)
-    proposal: Proposal | None = None
-    stage: ProposalStage = ProposalStage.FINISHED
-    decision: ActionDecided | None = None
-    answer: ModelAnswered | None = None
     baseline: tuple[CheckResult, ...] | None = None
     results: tuple[CheckResult, ...] | None = None
     kept_tree: str = ""
     kept_results: tuple[CheckResult, ...] = ()
     approved_checks: tuple[str, ...] = ()
     check_purpose: CheckPurpose = CheckPurpose.AFTER_DIFF
-    prompt_parts: int = 0
     tool_calls: int = 0
     failures: int = 0
     reflected: int = 0
     reflexions: int = 0
-    tokens: int = 0
-    dollars: float = 0.0
     working_seconds: float = 0.0
     resources: ResourceUse | None = None
     reads: PromptReads = field(default_factory=PromptReads)
@@ -175,22 +160,20 @@ class TaskRun(Struct, frozen=True):
         return self.wording >= FAILING_FIRST and self.failed_before
 
     @property
-    def waiting(self) -> Proposal | None:
-        """The proposal that waits at the gate, None if there is none."""
-        return self.proposal if self.proposal is not None and self.stage is ProposalStage.WAITING else None
+    def open(self) -> bool:
+        """True until the task is over, and while its merge is at the gate."""
+        return self.phase is not Phase.OVER or self.undoing is not None or self.gate.open
 
     @property
     def merging(self) -> bool:
         """True from the approval of a merge to its end. A merge is never aborted halfway."""
-        begun = self.stage in {ProposalStage.APPROVED, ProposalStage.RUNNING}
-        return begun and self.proposal is not None and self.proposal.kind is Permission.MERGE
+        return self.gate.begun is not None and self.gate.begun.kind is Permission.MERGE
 
     @property
     def held(self) -> bool:
         """True if only the user's pause keeps the model from being asked."""
         asks = self.phase in {Phase.STEPPING, Phase.REFLECTING, Phase.COMPACTING}
-        begun = self.stage in {ProposalStage.WAITING, ProposalStage.APPROVED, ProposalStage.RUNNING}
-        return self.paused and asks and not begun and self.answer is None and self.undoing is None
+        return self.paused and asks and not self.gate.open and self.answer is None and self.undoing is None
 
     @property
     def awaits_send(self) -> bool:
@@ -252,11 +235,12 @@ class TaskRun(Struct, frozen=True):
 class SessionState(Struct, frozen=True):
     """State of a session after event `seq` (-1: before the first).
 
-    `label` is the free name that the session was opened under. `opening` holds the events before the first task or the
-    chat; later ones are in the history of a run or of the chat. `planning` is the newest one. A session with a `chat`
-    works on no task and makes no plan. `note_offer` is the newest offer of notes. `hook_runs` are those for proposals
-    that wait. `models` holds the last observed model of each purpose, `ungrammatical` the endpoints that ignore a
-    grammar. `routed` says why the newest worker got the session's task.
+    `label` is the free name that the session was opened under. `main` is the run of the newest task, or the chat of a
+    session that works on no task and makes no plan; `past` are the earlier runs. `opening` holds the events before
+    these; later ones are in their histories. `planning` and `note_offer` are the newest ones, beside `main` (`work`
+    says which is open). `hook_runs` are those for proposals that wait. `models` holds the last observed model of each
+    purpose, `ungrammatical` the endpoints that ignore a grammar. `routed` says why the newest worker got the session's
+    task.
     """
 
     session: SessionId = NO_SESSION
@@ -278,10 +262,9 @@ class SessionState(Struct, frozen=True):
     rules: tuple[StoredRule, ...] = ()
     mode: ActiveMode = field(default_factory=ActiveMode)
     scratchpads: tuple[tuple[TaskId, str], ...] = ()
-    run: TaskRun | None = None
+    main: TaskRun | Chat | None = None
     past: tuple[TaskRun, ...] = ()
     planning: Planning | None = None
-    chat: Chat | None = None
     consultations: tuple[Consultation, ...] = ()
     note_offer: NoteOffer | None = None
     hook_runs: tuple[HookRun, ...] = ()
@@ -311,8 +294,22 @@ class SessionState(Struct, frozen=True):
 
     def run_of(self, task: TaskId) -> TaskRun | None:
         """Return the newest run of a task in this session."""
-        runs = (*self.past, self.run) if self.run else self.past
-        return next((run for run in reversed(runs) if run.task == task), None)
+        return next((run for run in reversed(self.runs) if run.task == task), None)
+
+    @property
+    def run(self) -> TaskRun | None:
+        """The run of the newest task, None before the first one and in a chat."""
+        return self.main if isinstance(self.main, TaskRun) else None
+
+    @property
+    def chat(self) -> Chat | None:
+        """The chat, None in a session that works on tasks."""
+        return self.main if isinstance(self.main, Chat) else None
+
+    @property
+    def runs(self) -> tuple[TaskRun, ...]:
+        """The runs of all tasks of the session, oldest first."""
+        return (*self.past, self.main) if isinstance(self.main, TaskRun) else self.past
 
     @property
     def reviews_context(self) -> bool:
@@ -336,35 +333,46 @@ class SessionState(Struct, frozen=True):
         return self.note_offer if self.note_offer is not None and self.note_offer.open else None
 
     @property
+    def work(self) -> TaskRun | Chat | Planning | NoteOffer | None:
+        """The open work: a planning, else the task or the message of the chat, else an offer of notes.
+
+        Where nothing is open it is the newest task's run or the chat.
+        """
+        if self.open_planning is not None:
+            return self.open_planning
+        return self.main if self.main is not None and self.main.open else self.open_note_offer or self.main
+
+    @property
+    def gate(self) -> Gate:
+        """The gate of the open work. Offered notes that wait there already stay while a message or a task goes on."""
+        work, offer = self.work, self.open_note_offer
+        if work is None:
+            return Gate()
+        beside = offer is not None and offer.gate.waiting is not None and not isinstance(work, Planning)
+        return offer.gate if offer is not None and beside and work.gate.waiting is None else work.gate
+
+    @property
+    def waiting(self) -> Proposal | None:
+        """The proposal that waits at the gate, None if there is none."""
+        return self.gate.waiting
+
+    @property
     def at_work(self) -> bool:
         """True if a task, a planning or an offer of notes is not over, or a message of the chat has no reply."""
         due = self.chat is not None and self.chat.due
         return due or self.unfinished or self.open_planning is not None or self.open_note_offer is not None
 
     @property
-    def waiting(self) -> Proposal | None:
-        """The proposal that waits at the gate: of chat, planning, run or an offer of notes; None if there is none."""
-        at_work = self.chat or self.open_planning or self.run
-        of_work = at_work.waiting if at_work is not None else None
-        if of_work is not None or self.open_planning is not None:
-            return of_work
-        return self.open_note_offer.waiting if self.open_note_offer is not None else None
-
-    @property
     def step(self) -> int:
         """Number of the step of the chat or of the run, 0 without one."""
-        at_work = self.chat or self.run
-        return at_work.step if at_work is not None else 0
+        return self.main.step if self.main is not None else 0
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
         """The tools of the chat or of the run."""
-        at_work = self.chat or self.run
-        return at_work.specs if at_work is not None else ()
+        return self.main.specs if self.main is not None else ()
 
     @property
     def latest_events(self) -> Sequence[Recorded]:
         """Events since the chat or the newest run started, or all of them without one."""
-        if self.chat is not None:
-            return self.chat.history
-        return self.run.history if self.run is not None else self.opening
+        return self.main.history if self.main is not None else self.opening

@@ -273,7 +273,7 @@ def try_proposal(state: SessionState, proposal: Proposal, policy: SessionConfigu
     run = configured.run
     if run is not None:
         definition = replace(run.definition, origin=task.origin)
-        configured = replace(configured, run=replace(run, definition=definition, approved_checks=()))
+        configured = replace(configured, main=replace(run, definition=definition, approved_checks=()))
     found = ruling(configured, proposal)
     if found is None:
         return TriedProposal(proposal, None, parking_reason(configured, proposal))

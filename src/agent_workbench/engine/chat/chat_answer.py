@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from agent_workbench.core.errors import error_text
 from agent_workbench.core.events import ActionRejected, ChatReplied, TroubleMet
-from agent_workbench.core.state.chat import Chat
+from agent_workbench.core.state.work import Chat
 from agent_workbench.core.text.chat_form import split_chat_answer
 from agent_workbench.core.tools.spec import by_name
 from agent_workbench.engine.answer.step_protocol import StepCall, StepFault, grammar_ignored, read_step

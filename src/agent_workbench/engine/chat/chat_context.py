@@ -21,7 +21,7 @@ from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.repo.path_kinds import holds_secrets
 from agent_workbench.core.repo.retrieval import RELEVANT, Chunk, CodeQuery, PastCommit
 from agent_workbench.core.settings import Permission
-from agent_workbench.core.state.chat import Chat
+from agent_workbench.core.state.work import Chat
 from agent_workbench.core.tools.spec import FINISH, NOTE, ToolSpec
 from agent_workbench.engine.chat.chat_prompt import VERSION
 from agent_workbench.engine.prompt.prompt_text import WHILE_RUNNING

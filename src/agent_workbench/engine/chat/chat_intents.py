@@ -12,7 +12,7 @@ from agent_workbench.core.intents import MOST_SAID_CHARS, StopAction, StopAnswer
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.proposals import ProposalStage
 from agent_workbench.core.repo.retrieval import Chunk
-from agent_workbench.core.state.chat import Chat
+from agent_workbench.core.state.work import Chat
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.mentions import mention_of, mentions
 from agent_workbench.core.tools.arguments import ArgumentFault, read_arguments
@@ -35,8 +35,8 @@ async def say_in_chat(session: SessionContext, chat: Chat, text: str) -> Outcome
     if len(text) > MOST_SAID_CHARS:
         advice = "put it into a file and mention it with @"
         return Refused(f"that has {len(text)} characters, at most {MOST_SAID_CHARS} can be said at once; {advice}")
-    if chat.waiting is not None:
-        return Refused(f"a call of {chat.waiting.tool} waits; decide it first")
+    if chat.gate.waiting is not None:
+        return Refused(f"a call of {chat.gate.waiting.tool} waits; decide it first")
     if chat.due and session.state.trouble is None:
         return Refused("your last message is being answered; stop that first, or wait")
     found, named = await mentioned_files(session, text), named_call(text)
@@ -64,11 +64,11 @@ async def mentioned_files(session: SessionContext, text: str) -> MentionedCode:
 
 async def stop_chat(session: SessionContext, chat: Chat, intent: StopAnswer | StopAction) -> Outcome:
     """End the turn: what the model was saying was cut before this, a running call is stopped."""
-    if chat.waiting is not None:
+    if chat.gate.waiting is not None:
         return Refused("it had ended before it was stopped; look at what waits now")
     if chat.due:
         await session.record(AbortAsked(STOPPED))
-    running = chat.proposal if chat.stage is ProposalStage.RUNNING else None
+    running = chat.gate.proposal if chat.gate.stage is ProposalStage.RUNNING else None
     if isinstance(intent, StopAction) and running is not None and running.id == intent.proposal:
         session.stoppable.stop(intent.proposal)
     return Accepted()

@@ -14,9 +14,9 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.model import Role
 from agent_workbench.core.settings import Limits
-from agent_workbench.core.state.chat import Chat
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.state.steps import newest_steps, proposal_of
+from agent_workbench.core.state.work import Chat
 from agent_workbench.engine.prompt.parts import Part, found_parts
 from agent_workbench.engine.prompt.prompt_text import event_text, tool_texts
 

@@ -18,7 +18,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.live import Streaming
 from agent_workbench.core.model import AnswerEnd, AnswerFigures, ModelFacts, ModelRequest, Purpose, StopCause
-from agent_workbench.core.state.chat import Chat
+from agent_workbench.core.state.work import Chat
 from agent_workbench.core.text.chat_form import split_chat_answer
 from agent_workbench.engine.answer.answer_guard import AnswerGuard
 from agent_workbench.engine.answer.grammar_choice import chat_grammar

@@ -20,7 +20,7 @@ class CompactTool(BuiltinTool, frozen=True):
         """Return the summary as edited by the user; raise `UsageError` if it is empty or too long."""
         if not text.strip():
             raise UsageError("a summary needs words", advice="reject it with a reason to have the model write another")
-        waiting = context.run.proposal
+        waiting = context.run.gate.proposal
         if context.run.notes_full and waiting is not None:
             return Draft(text.strip(), paths=waiting.paths, preimages=waiting.preimages)
         budget = PromptBudget(context)

@@ -33,8 +33,8 @@ from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.model import Model
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import DEFAULT_TOOLS
-from agent_workbench.core.state.planning import Planning
 from agent_workbench.core.state.prompt_reads import PromptReads, reads_of
+from agent_workbench.core.state.work import Planning
 from agent_workbench.core.tools.spec import ToolSpec, by_name
 from agent_workbench.engine.answer.grammar import reflexion_grammar, step_grammar
 from agent_workbench.engine.answer.step_protocol import StepCall, StepFault, read_step

@@ -6,7 +6,7 @@ from agent_workbench.core.events import PlanSurveyed
 from agent_workbench.core.model import Message, Role
 from agent_workbench.core.plan import Plan
 from agent_workbench.core.repo.retrieval import Chunk
-from agent_workbench.core.state.planning import PlanAttempt, Planning
+from agent_workbench.core.state.work import PlanAttempt, Planning
 from agent_workbench.engine.planning.plan_answer import WITH_INTENTS
 
 VERSION = 2

@@ -24,7 +24,7 @@ from agent_workbench.core.plan.proposed import ProposedPlan, ProposedTask
 from agent_workbench.core.proposals import PROPOSE_PLAN, Preimage, Proposal
 from agent_workbench.core.rules.matching import extends, runs_only
 from agent_workbench.core.settings import Permission, Settings
-from agent_workbench.core.state.planning import Planning
+from agent_workbench.core.state.work import Planning
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.engine.planning.plan_answer import read_check, read_tasks
 from agent_workbench.engine.planning.plan_request import reject_answer

@@ -11,7 +11,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.live import Streaming
 from agent_workbench.core.model import AnswerEnd, AnswerFigures, Message, ModelFacts, ModelRequest, Purpose, StopCause
-from agent_workbench.core.state.planning import Planning
+from agent_workbench.core.state.work import Planning
 from agent_workbench.engine.answer.answer_guard import AnswerGuard
 from agent_workbench.engine.answer.model_request import observe_model, record_failure, seed_of, text_sha
 from agent_workbench.engine.answer.streaming import AnswerLog, stream

@@ -10,7 +10,7 @@ from agent_workbench.core.model import Purpose
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.repo.path_kinds import is_test
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery
-from agent_workbench.core.state.planning import Planning
+from agent_workbench.core.state.work import Planning
 from agent_workbench.engine.answer.model_request import observe_model
 from agent_workbench.engine.planning.plan_request import ANSWER_TOKENS
 from agent_workbench.engine.runtime.publisher import show_index

@@ -24,8 +24,8 @@ from agent_workbench.core.fold import fold
 from agent_workbench.core.history.replay_pace import PromptDifference, ReproducedPrompt
 from agent_workbench.core.model import Message, Purpose
 from agent_workbench.core.proposals import COMPACT, OURS
-from agent_workbench.core.state.chat import Chat
 from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.core.state.work import Chat
 from agent_workbench.core.tools.spec import by_name
 from agent_workbench.engine.answer.model_request import text_sha
 from agent_workbench.engine.answer.step_protocol import StepCall, StepFault, read_step

@@ -319,12 +319,12 @@ def _why_no_start(state: SessionState) -> str:
 
 
 def _merge_waits(state: SessionState) -> bool:
-    waiting = state.run.waiting if state.run is not None else None
+    waiting = state.run.gate.waiting if state.run is not None else None
     return waiting is not None and waiting.kind is Permission.MERGE
 
 
 def _notes_wait(state: SessionState) -> bool:
-    waiting = state.open_note_offer.waiting if state.open_note_offer is not None else None
+    waiting = state.open_note_offer.gate.waiting if state.open_note_offer is not None else None
     return waiting is not None and state.waiting == waiting
 
 
@@ -386,6 +386,6 @@ class CheckedStart:
         """Return the start of the task after the decision about its check, None if the user stopped the question."""
         task, self._task = self._task, None
         planning = state.planning
-        decision = planning.decision if planning is not None and planning.check_for == task else None
+        decision = planning.gate.decision if planning is not None and planning.check_for == task else None
         goes_on = decision is not None and decision.verdict is not Verdict.ABORT
         return submission(StartTask(task)) if task is not None and goes_on else None

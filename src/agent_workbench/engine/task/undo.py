@@ -33,7 +33,7 @@ def why_not_undo(state: SessionState, wanted: ProposalId | None) -> str:
         return f"{run.task} {END_WORDS[run.phase]}"
     if run.undoing is not None:
         return "a diff is being taken back just now"
-    if run.stage is ProposalStage.RUNNING and run.proposal is not None and run.proposal.tool in {COMMIT, MERGE}:
+    if run.gate.stage is ProposalStage.RUNNING and run.gate.tool in {COMMIT, MERGE}:
         return f"{run.task} is being committed just now"
     last = last_applied_diff(run)
     if last is None:
@@ -61,7 +61,7 @@ async def undo_diff(session: SessionContext, proposal: ProposalId) -> None:
     if last is None or last.proposal.id != proposal:
         raise AssertionError(f"{proposal} is not the diff that was applied last")
     session.publisher.show_activity("taking the diff back")
-    waiting = session.run.waiting
+    waiting = session.run.gate.waiting
     if waiting is not None and waiting.kind is not Permission.SUMMARY:
         await decide(session, waiting, Verdict.REJECT, session.person, MADE_ON_OTHERS)
     workspace = await session.workspace()

@@ -16,7 +16,6 @@ from agent_workbench.core.patch.rewrite.answer_body import read_unfinished
 from agent_workbench.core.proposals import (
     KEEP_CHANGES,
     Proposal,
-    ProposalStage,
     Verdict,
     is_person,
     shown_sha,
@@ -252,16 +251,16 @@ def _past(state: SessionState) -> DiffView:
     for run in filter(None, (state.run, *reversed(state.past))):
         proposal = _last_diff(run)
         if proposal is not None:
-            word = "being applied" if run is state.run and run.proposal is proposal else "applied last"
+            word = "being applied" if run is state.run and run.gate.proposal is proposal else "applied last"
             return DiffView(f"Diff · {word}", f"past:{proposal_key(proposal)}", diff=proposal.diff)
     return DiffView("Diff", "nothing", empty="a diff appears here while the model writes it and while it waits for you")
 
 
 def _last_diff(run: TaskRun) -> Proposal | None:
     """Return the newest approved diff."""
-    now = run.proposal
-    if now is not None and now.kind is Permission.DIFF and run.stage in (ProposalStage.APPROVED, ProposalStage.RUNNING):
-        return now
+    begun = run.gate.begun
+    if begun is not None and begun.kind is Permission.DIFF:
+        return begun
     last = next(applied_diffs(run.history), None)
     return last.proposal if last is not None else None
 

@@ -9,7 +9,7 @@ from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import StopAction, StopAnswer
 from agent_workbench.core.live import Live, SessionUpdate, Streaming
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.proposals import KEEP_CHANGES, OFFER_NOTES, Proposal, ProposalStage, is_too_long, shown_sha
+from agent_workbench.core.proposals import KEEP_CHANGES, OFFER_NOTES, Proposal, is_too_long, shown_sha
 from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.rules.matching import offered_rules
 from agent_workbench.core.settings import Approval, ApprovalMode, Permission
@@ -116,10 +116,10 @@ def view_gate(update: SessionUpdate) -> GateView:
 
 def _stop(update: SessionUpdate) -> StopAnswer | StopAction | None:
     """Return the intent that stops what runs: a running action, else the model's answer or what leads to it."""
-    work = update.state.chat or update.state.run
-    if work is None or work.proposal is None or work.stage not in {ProposalStage.APPROVED, ProposalStage.RUNNING}:
+    begun = update.state.main.gate.begun if update.state.main is not None else None
+    if begun is None:
         return StopAnswer()
-    return StopAction(work.proposal.id) if work.proposal.kind in STOPPABLE else None
+    return StopAction(begun.id) if begun.kind in STOPPABLE else None
 
 
 def _view(update: SessionUpdate) -> GateView:

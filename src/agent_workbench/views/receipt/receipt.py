@@ -11,9 +11,9 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.intents.outcomes import PromptPreviewed
 from agent_workbench.core.model import Purpose
-from agent_workbench.core.state.chat import Chat
 from agent_workbench.core.state.prompt_reads import PromptReads, reads_of, reusable_figures
 from agent_workbench.core.state.session_state import SessionState, TaskRun
+from agent_workbench.core.state.work import Chat
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.views.receipt.rows import (
     BEGINNING,

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from agent_workbench.core.checks.results import CheckResult
 from agent_workbench.core.events import ChatReplied, CodeRetrieved, UserSaid
-from agent_workbench.core.state.chat import Chat
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.state.steps import steps_of
+from agent_workbench.core.state.work import Chat
 from agent_workbench.core.text.amounts import counted_text, dollars_text
 from agent_workbench.core.text.markdown import cell, code, fenced, plain
 from agent_workbench.views.reports.task_report import GateDecision, TaskReport, UndoneChange

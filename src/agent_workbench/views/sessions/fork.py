@@ -18,8 +18,8 @@ def fork_lines(state: SessionState, why: str, files: Sequence[FileStat]) -> tupl
     run = state.run
     if run is None:
         return (*said, "", "No task was started by then.")
-    notes = state.scratchpad(run.task)
-    waiting = (f"Waiting there: {sanitize_line(describe(run.waiting), 200)}",) if run.waiting is not None else ()
+    notes, waits = state.scratchpad(run.task), run.gate.waiting
+    waiting = (f"Waiting there: {sanitize_line(describe(waits), 200)}",) if waits is not None else ()
     return (
         *said,
         "",

@@ -65,7 +65,7 @@ async def handle_plan(session: SessionContext, intent: PlanChange) -> Outcome:
 def _waiting(session: SessionContext, proposal: ProposalId) -> Proposal | None:
     """Return the proposed plan that waits, None if it is another one."""
     planning = session.state.open_planning
-    waiting = planning.waiting if planning is not None else None
+    waiting = planning.gate.waiting if planning is not None else None
     return waiting if waiting is not None and waiting.id == proposal else None
 
 

@@ -24,7 +24,7 @@ async def handle_stop(session: SessionContext, intent: StopAnswer | StopAction) 
     if session.state.waiting is not None:
         return Refused(f"{TOO_LATE}; look at what waits now")
     planning = session.state.open_planning
-    if planning is not None and planning.stage in BEGUN:
+    if planning is not None and planning.gate.stage in BEGUN:
         return Refused("the plan is being written, which is brought to its end")
     if planning is not None:  # it can be asked for again
         await session.record(AbortAsked("planning stopped by the user"))
@@ -36,9 +36,9 @@ async def handle_stop(session: SessionContext, intent: StopAnswer | StopAction) 
     if isinstance(intent, StopAnswer):
         return Accepted()
     run = session.run
-    if run.proposal is None or run.proposal.id != intent.proposal or run.stage not in BEGUN:
+    if run.gate.proposal is None or run.gate.proposal.id != intent.proposal or run.gate.stage not in BEGUN:
         return Refused(f"{TOO_LATE}; the task pauses before the next request to the model")
-    if run.proposal.kind not in STOPPABLE:
-        return Refused(f"a {run.proposal.kind} is brought to its end; the task pauses after it")
+    if run.gate.proposal.kind not in STOPPABLE:
+        return Refused(f"a {run.gate.proposal.kind} is brought to its end; the task pauses after it")
     session.stoppable.stop(intent.proposal)
     return Accepted()

@@ -26,7 +26,7 @@ class Remember(BuiltinTool, frozen=True):
         body = arguments.text("text").strip() if arguments.values else text.strip()
         if not body:
             raise UsageError("the note is empty", advice="say what is to be remembered")
-        shown = context.run.proposal if not arguments.values else None
+        shown = context.run.gate.proposal if not arguments.values else None
         title = arguments.text("title").strip() if shown is None else shown_title(shown)
         name = note_name(title) if shown is None else name_in_path(shown.paths[0])
         note = OfferedNote(name, compose_note(title, body), ORIGIN)

@@ -90,9 +90,9 @@ class HunkDialogs:
 
         update = self._window.update_shown
         run = update.state.run if update is not None else None
-        if run is None or run.waiting is None or is_read_only(self._window):
+        if run is None or run.gate.waiting is None or is_read_only(self._window):
             return
-        proposal, before = run.waiting, hunk_text(message.patch, message.hunk)
+        proposal, before = run.gate.waiting, hunk_text(message.patch, message.hunk)
 
         async def replace(text: str | None) -> None:
             if text is not None and text != before:

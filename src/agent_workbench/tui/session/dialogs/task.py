@@ -88,7 +88,7 @@ class TaskDialogs:
         from agent_workbench.tui.dialogs.dialog import ConfirmDialog
 
         run = self._run
-        waits = run is not None and run.waiting is not None and run.waiting.kind is not Permission.SUMMARY
+        waits = run is not None and run.gate.waiting is not None and run.gate.waiting.kind is not Permission.SUMMARY
         lines = (
             *(sanitize_line(path, 200) for path in proposal.paths[:MOST_PATHS]),
             *((f"and {len(proposal.paths) - MOST_PATHS} more files",) if len(proposal.paths) > MOST_PATHS else ()),
