@@ -12,6 +12,7 @@ from agent_workbench.core.proposals import CHECKS, Proposal, Verdict
 from agent_workbench.core.repo.workspace import WorkspaceFacts
 from agent_workbench.core.settings import Limits, Permission
 from agent_workbench.core.state.session_state import Phase, SessionState
+from agent_workbench.core.state.work import Chat
 from agent_workbench.engine import flow
 from agent_workbench.engine.flow import next_move
 from agent_workbench.engine.runtime.budget import spent
@@ -203,8 +204,8 @@ def test_there_is_a_move_from_every_state(story: tuple[e.Recorded, ...]) -> None
         move = next_move(state)
         if state.open_planning is not None:
             assert not isinstance(move, flow.Idle)
-        elif state.chat is not None:
-            idle = not state.chat.due and state.chat.gate.waiting is None and state.open_note_offer is None
+        elif isinstance(state.main, Chat):
+            idle = not state.main.due and state.main.gate.waiting is None and state.open_note_offer is None
             assert not isinstance(move, flow.Idle) or idle
         elif state.run is None or (
             state.run.phase is Phase.OVER and state.run.gate.waiting is None and not state.trouble

@@ -14,6 +14,7 @@ from agent_workbench.core.events import (
     ActionProposed,
     ActionResult,
     Author,
+    ChatStarted,
     ChunkDropped,
     ChunkPinned,
     ContextCompacted,
@@ -29,6 +30,7 @@ from agent_workbench.core.events import (
     TaskMerged,
     TaskStarted,
     TaskStatusChanged,
+    UserSaid,
 )
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import ProposalId
@@ -253,6 +255,10 @@ def test_a_replay_says_where_it_is() -> None:
     view = view_replay(replace(update, live=Live(replay=ReplayPosition(update.state.seq, update.state.seq))))
     assert view is not None
     assert (view.seq + 1, view.count, view.event) == (view.count, view.count, "waits: diff of shop/cart.py")
+    talk = update_after(*runs.opening(), ChatStarted(1), UserSaid("why?"), live=Live(replay=ReplayPosition(9, 9)))
+    view = view_replay(talk)
+    assert view is not None
+    assert "why?" in view.event
 
 
 def test_what_was_repaired_stands_above_the_diff_and_in_the_bar() -> None:

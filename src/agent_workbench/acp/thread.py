@@ -70,7 +70,7 @@ class EditorThread:
         """Continue a session with these events, and send all of them if they are to be `shown`."""
         state = await asyncio.to_thread(fold_all, events)
         self._resumes = self._begun = True
-        self._mode = CHAT if state.chat is not None else self._mode
+        self._mode = CHAT if state.in_chat else self._mode
         self._updates = EventUpdates(self.root, whole=True)
         for recorded in events:
             updates = tuple(self._updates.of(recorded))
@@ -185,7 +185,7 @@ class EditorThread:
     def _plan_news(self, state: SessionState, taken: tuple[TaskId, ...]) -> list[Update]:
         """Return the plan if the client would see a change; other sessions work on the tasks of `taken`."""
         shown = (state.plan, taken, state.unfinished)
-        if state.chat is not None or shown == self._shown_plan:
+        if state.in_chat or shown == self._shown_plan:
             return []
         self._shown_plan = shown
         return [plan_update(state, taken)]

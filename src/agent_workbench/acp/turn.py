@@ -249,7 +249,7 @@ class Delivery:
         if waits and wait.awaited in {Awaited.WORDS, Awaited.RETRY}:
             return True
         run = state.run
-        in_task = run is not None and run.phase not in ENDED and state.open_planning is None
+        in_task = run is not None and run is state.work and run.phase not in ENDED
         return in_task or (self._words == ABORT and state.at_work)
 
     async def deliver(self, update: SessionUpdate) -> str:
@@ -265,14 +265,14 @@ class Delivery:
         if wait.proposal is not None and wait.proposal.id == rejecting:
             self._done = True
             return await self._submit(RejectProposal(wait.proposal.id, self._words))
-        if state.chat is None and wait.awaited is Awaited.RETRY and not state.unfinished:
+        if wait.awaited is Awaited.RETRY and not state.takes_words:
             return await self._submit(RetryTrouble())
         self._done = True
-        if state.chat is None and not state.unfinished:
+        if not state.takes_words:
             return await self._begin()
         if refusal := await self._expand():
             return refusal
-        return await self._submit(SayToModel(self._words)) if state.chat is not None else await self._say(update)
+        return await self._submit(SayToModel(self._words)) if state.in_chat else await self._say(update)
 
     async def _expand(self) -> str:
         """Replace the call of a custom prompt by its text, and show that; return why it is refused."""

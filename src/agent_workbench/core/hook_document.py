@@ -9,10 +9,10 @@ from msgspec import Struct
 from agent_workbench.core.events import Event, PatchApplied, TaskFinished, TaskMerged, TaskStarted, TestsFinished
 from agent_workbench.core.inbox import reference_to
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.proposals import OFFER_NOTES, Proposal
+from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.settings.hooks import HookPoint
 from agent_workbench.core.state.proposal_hooks import describe_objection, objections
-from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.core.tools.strict_json import JsonValue
 
 Item = TypeVar("Item")
@@ -65,14 +65,13 @@ def proposal_document(state: SessionState, point: HookPoint, hook: str, proposal
         "objections": parts.texts("proposal.objections", map(describe_objection, objections(state, proposal))),
         "reference": str(reference) if reference is not None else None,
     }
-    beside = proposal.tool == OFFER_NOTES or state.open_planning is not None
-    return _document(state, point, hook, {"proposal": facts}, parts, beside=beside)
+    return _document(state, state.run_at_gate, _head(point, hook, state.repo), {"proposal": facts}, parts)
 
 
 def event_document(state: SessionState, point: HookPoint, hook: str, event: Event) -> HookDocument:
     """Return the document about an event that was recorded; `state` is the one after it."""
     parts = _Parts()
-    return _document(state, point, hook, _facts(event, parts), parts)
+    return _document(state, state.run, _head(point, hook, state.repo), _facts(event, parts), parts)
 
 
 def bare_document(point: HookPoint, hook: str, repo: str, task: str, reason: str) -> HookDocument:
@@ -88,16 +87,13 @@ def bare_document(point: HookPoint, hook: str, repo: str, task: str, reason: str
 
 def _document(
     state: SessionState,
-    point: HookPoint,
-    hook: str,
+    run: TaskRun | None,
+    head: Mapping[str, JsonValue],
     facts: Mapping[str, JsonValue],
     parts: "_Parts",
-    *,
-    beside: bool = False,
 ) -> HookDocument:
-    run = None if beside else state.run
     said: dict[str, JsonValue] = {
-        **_head(point, hook, state.repo),
+        **head,
         "session": state.session,
         "time": state.time,
         "unattended": state.config is not None and state.config.headless,

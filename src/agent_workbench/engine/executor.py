@@ -7,7 +7,7 @@ from typing import assert_never
 
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.state.session_state import Phase
-from agent_workbench.core.state.work import Chat
+from agent_workbench.core.state.work import Chat, Planning
 from agent_workbench.engine.approval.policy import run_hook
 from agent_workbench.engine.approval.proposals import propose_checks, propose_commit, propose_end, read_answer
 from agent_workbench.engine.chat.chat_answer import take_answer
@@ -67,14 +67,14 @@ async def perform(session: SessionContext, move: Move) -> None:
 
 
 async def _perform(session: SessionContext, move: Move) -> None:
-    if session.state.chat is not None and isinstance(move, Ask | ReadAnswer | Execute | Recover):
-        await _converse(session, session.state.chat, move)
-        return
+    work = session.state.work
     match move:
         case Idle() | Decide() | AwaitRetry() | AwaitGo():
             raise AssertionError(f"{move} waits for a decision and cannot be performed")
         case RunHook():
             await run_hook(session, move.proposal, move.hook)
+        case Ask() | ReadAnswer() | Execute() | Recover() if isinstance(work, Chat):
+            await _converse(session, work, move)
         case Execute():
             await execute_proposal(session, move.proposal)
         case Recover():
@@ -113,8 +113,10 @@ async def _perform(session: SessionContext, move: Move) -> None:
             await propose_notes(session)
         case WriteNotes():
             await take_notes(session, move.proposal, begun=move.begun)
+        case Survey() | AskPlan() | ReadPlan() | TakePlan() if isinstance(work, Planning):
+            await _plan(session, work, move)
         case Survey() | AskPlan() | ReadPlan() | TakePlan():
-            await _plan(session, move)
+            raise AssertionError(f"{move} without an open planning")
         case _:
             assert_never(move)
 
@@ -132,11 +134,8 @@ async def _converse(session: SessionContext, chat: Chat, move: Ask | ReadAnswer 
             await recover_call(session, move.proposal)
 
 
-async def _plan(session: SessionContext, move: Survey | AskPlan | ReadPlan | TakePlan) -> None:
-    """Perform a move of the planning that is open."""
-    planning = session.state.open_planning
-    if planning is None:
-        raise AssertionError(f"{move} without an open planning")
+async def _plan(session: SessionContext, planning: Planning, move: Survey | AskPlan | ReadPlan | TakePlan) -> None:
+    """Perform a move of a planning."""
     match move:
         case Survey():
             await survey_repo(session, planning)

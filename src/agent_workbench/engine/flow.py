@@ -15,7 +15,7 @@ from agent_workbench.core.state.applied_diffs import applied_diffs
 from agent_workbench.core.state.proposal_hooks import awaited_hook
 from agent_workbench.core.state.session_state import Phase, SessionState, TaskRun
 from agent_workbench.core.state.steps import newest_steps
-from agent_workbench.core.state.work import Chat, NoteOffer, Planning
+from agent_workbench.core.state.work import Chat, Gate, NoteOffer, Planning
 from agent_workbench.core.tools.spec import REWRITE
 from agent_workbench.engine.runtime.budget import seconds_left, spent, time_spent
 
@@ -191,70 +191,55 @@ def next_move(state: SessionState) -> Move:
 
 
 def _next_move(state: SessionState) -> Move:
-    run, offer = state.run, state.open_note_offer
-    if run is None and state.open_planning is None and state.chat is None and offer is None:
-        return Idle()
-    if state.trouble is not None:
+    work = state.work
+    if work is not None and state.trouble is not None:
         return AwaitRetry(state.trouble)
-    if state.open_planning is not None:
-        return _plan_move(state.open_planning)
-    move: Move = Idle()
-    if state.chat is not None:
-        move = _chat_move(state.chat)
-    elif run is not None:
-        move = _run_move(run, state.config.limits if state.config else Limits())
-    return _note_move(offer) if isinstance(move, Idle) and offer is not None else move
+    match work:
+        case TaskRun():
+            return _run_move(work, state.config.limits if state.config else Limits())
+        case Chat():
+            return _chat_move(work)
+        case Planning():
+            return _plan_move(work)
+        case NoteOffer():
+            return _note_move(work)
+        case None:
+            return Idle()
+    assert_never(work)
 
 
 def _run_move(run: TaskRun, limits: Limits) -> Move:
-    if run.undoing is not None and run.gate.stage is not ProposalStage.RUNNING:
+    if run.undoing is not None and not run.gate.running:
         return Undo(run.undoing)
-    return _gate_move(run.gate.proposal, run.gate.stage) or _by_phase(run, limits)
+    return _gate_move(run.gate) or _by_phase(run, limits)
 
 
 def _chat_move(chat: Chat) -> Move:
-    if (move := _gate_move(chat.gate.proposal, chat.gate.stage)) is not None:
+    if (move := _gate_move(chat.gate)) is not None:
         return move
     if not chat.due:
         return Idle()
     return ReadAnswer() if chat.answer is not None else Ask(Purpose.CHAT)
 
 
-def _gate_move(proposal: Proposal | None, stage: ProposalStage) -> Move | None:
-    """Return the next move of a proposal, None without one, or if it is over."""
-    if proposal is None:
-        return None
-    match stage:
-        case ProposalStage.WAITING:
-            return Decide(proposal)
-        case ProposalStage.APPROVED:
-            return Execute(proposal)
-        case ProposalStage.RUNNING:
-            return Recover(proposal)
-        case ProposalStage.REFUSED | ProposalStage.FINISHED | ProposalStage.UNKNOWN:
-            return None
-    assert_never(stage)
+def _gate_move(gate: Gate) -> Move | None:
+    """Return the next move of the proposal at a gate, None without one, or if it is over."""
+    if gate.begun is not None:
+        return Recover(gate.begun) if gate.running else Execute(gate.begun)
+    return Decide(gate.waiting) if gate.waiting is not None else None
 
 
 def _note_move(offer: NoteOffer) -> Move:
-    if offer.gate.proposal is None:
-        return ProposeNotes()
-    if offer.gate.stage is ProposalStage.WAITING:
-        return Decide(offer.gate.proposal)
-    return WriteNotes(offer.gate.proposal, offer.gate.stage is ProposalStage.RUNNING)
+    if offer.gate.begun is not None:
+        return WriteNotes(offer.gate.begun, offer.gate.running)
+    return _gate_move(offer.gate) or ProposeNotes()
 
 
 def _plan_move(planning: Planning) -> Move:
-    if planning.gate.proposal is not None:
-        match planning.gate.stage:
-            case ProposalStage.WAITING:
-                return Decide(planning.gate.proposal)
-            case ProposalStage.APPROVED | ProposalStage.RUNNING:
-                return TakePlan(planning.gate.proposal, planning.gate.stage is ProposalStage.RUNNING)
-            case ProposalStage.REFUSED | ProposalStage.FINISHED | ProposalStage.UNKNOWN:
-                pass
-            case _:
-                assert_never(planning.gate.stage)
+    if planning.gate.begun is not None:
+        return TakePlan(planning.gate.begun, planning.gate.running)
+    if (move := _gate_move(planning.gate)) is not None:
+        return move
     if planning.answer is not None or planning.aside is not None:
         return ReadPlan()
     return AskPlan() if planning.survey is not None else Survey()

@@ -88,8 +88,7 @@ def _backlog(update: SessionUpdate) -> tuple[Figure, ...]:
 
 
 def _price(state: SessionState) -> tuple[Figure, ...]:
-    runs = (*state.past, state.run) if state.run is not None else state.past
-    dollars = sum(run.dollars for run in runs) + (state.chat.dollars if state.chat is not None else 0.0)
+    dollars = sum(each.dollars for each in state.conversations)
     return (Figure(dollars_text(dollars), 3, Tone.PLAIN),) if dollars > 0 else ()
 
 
@@ -111,7 +110,7 @@ def _prompt_tokens(update: SessionUpdate) -> int:
     state, streaming = update.state, update.live.streaming
     if streaming is not None and streaming.prompt_total:
         return streaming.prompt_total
-    for recorded in reversed(state.latest_events if state.run is not None or state.chat is not None else ()):
+    for recorded in reversed(state.main.history if state.main is not None else ()):
         event = recorded.event
         if isinstance(event, ModelAnswered | ModelInterrupted) and event.figures.prompt_tokens:
             return event.figures.prompt_tokens

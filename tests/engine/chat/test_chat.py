@@ -86,9 +86,8 @@ READ = call("read_file", '{"path": "answer.txt"}')
 
 
 def chat_of(stage: Stage) -> Chat:
-    chat = stage.state.chat
-    assert chat is not None
-    return chat
+    assert isinstance(stage.state.main, Chat)
+    return stage.state.main
 
 
 async def said(front: Front, words: str = "what is right?") -> SessionUpdate:
@@ -100,7 +99,7 @@ async def said(front: Front, words: str = "what is right?") -> SessionUpdate:
 
 async def replied(front: Front) -> SessionUpdate:
     def over(update: SessionUpdate) -> bool:
-        return update.state.chat is not None and not update.state.chat.due
+        return isinstance(update.state.main, Chat) and not update.state.main.due
 
     return await front.until(over, "a reply")
 
@@ -335,9 +334,9 @@ async def test_a_running_call_is_stopped(tmp_path: Path) -> None:
         async with in_front_of(stage) as front:
             await front.submit(SayToModel("a?"))
             proposal = await front.approve(Permission.EXTERNAL)
-            await front.until(lambda it: it.state.chat and it.state.chat.gate.stage is ProposalStage.RUNNING)
+            await front.until(lambda it: it.state.gate.stage is ProposalStage.RUNNING)
             assert await front.outcome(StopAction(proposal.id)) == Accepted()
-            await front.until(lambda it: it.state.chat and it.state.chat.gate.stage is ProposalStage.FINISHED)
+            await front.until(lambda it: it.state.gate.stage is ProposalStage.FINISHED)
         (finished,) = [each for each in stage.events if isinstance(each, ActionFinished)]
         assert finished.result is ActionResult.STOPPED
         assert isinstance(next_move(stage.state), Idle)
@@ -474,7 +473,7 @@ async def test_after_a_kill_the_open_message_is_answered_and_a_started_call_is_n
         async with reopened(stage, (call("hang"),)) as second:
             async with in_front_of(second) as front:
                 proposal = await front.approve(Permission.EXTERNAL)
-                await front.until(lambda it: it.state.chat and it.state.chat.gate.stage is ProposalStage.RUNNING)
+                await front.until(lambda it: it.state.gate.stage is ProposalStage.RUNNING)
             assert isinstance(next_move(second.state), Recover)
             async with reopened(second, ("Answer: I do not know",)) as third:
                 async with in_front_of(third) as front:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.bootstrap.repo_context import RepoContext
-    from agent_workbench.core.state.session_state import SessionState, TaskRun
+    from agent_workbench.core.state.session_state import SessionState
     from agent_workbench.views.reports.task_report import TaskReport
 
 MOST_PICTURES = 100
@@ -70,8 +70,7 @@ async def keep_picture(folder: Path, name: str, picture: str) -> str:
 async def _accounts(repo: "RepoContext", state: "SessionState") -> "AsyncIterator[TaskReport]":
     from agent_workbench.views.reports.task_report import task_report
 
-    runs: Sequence[TaskRun] = (*state.past, state.run) if state.run is not None else state.past
     commits = repo.repository.stored_commits()
-    for run in runs:
+    for run in state.runs:
         merged_into = await commits.holder(run.commit) if run.commit else ""
         yield task_report(run, await files_between(repo, run.workspace.base, run.tree), merged_into)

@@ -138,10 +138,10 @@ class Conversation:
         async with aclosing(self._handle.live()) as updates:
             async for update in updates:
                 self._report(update)
-                chat, state = update.state.chat, update.state
+                state, chat = update.state, update.state.main
                 if state.trouble is not None:
                     raise ModelError(state.trouble.what, advice=state.trouble.advice)
-                if chat is not None and not chat.due and not state.left:
+                if isinstance(chat, Chat) and not chat.due and not state.left:
                     return _reply(chat)
                 if (proposal := wait_of(state).proposal) is not None:
                     return proposal

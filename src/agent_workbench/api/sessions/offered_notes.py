@@ -9,6 +9,7 @@ from agent_workbench.core.events import ActionFinished, ActionResult, SessionLef
 from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.proposals import OFFER_NOTES, PROPOSE_PLAN
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.bootstrap.repo_context import RepoContext
@@ -27,8 +28,7 @@ async def settle_notes(invocation: Invocation, session: SessionId) -> str:
     repo, settings = await trusted_repo(invocation)
     store = await asyncio.to_thread(repo.sessions, settings)
     state = await asyncio.to_thread(fold_all, await store.read(session))
-    at_gate = state.open_planning or state.open_note_offer
-    if at_gate is None or at_gate.gate.waiting is None or state.unfinished:
+    if state.gate.waiting is None or state.gate.tool not in {PROPOSE_PLAN, OFFER_NOTES} or state.unfinished:
         return ""
     opened, recorder = await open_notes(repo, SessionQuery(name=session))
     try:

@@ -72,7 +72,7 @@ def fold_chat_gate(chat: Chat, event: GateEvent | WorkEvent) -> Chat:
         case AbortAsked():
             # A call that runs is stopped, and its outcome recorded; one that was not started is dropped.
             ended = replace(chat, due=False, answer=None)
-            return ended if chat.gate.stage is ProposalStage.RUNNING else staged(ended, ProposalStage.REFUSED)
+            return ended if chat.gate.running else staged(ended, ProposalStage.REFUSED)
         case _:
             return chat
 

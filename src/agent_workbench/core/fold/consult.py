@@ -5,7 +5,6 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from agent_workbench.core.events import ConsultantAnswered, ConsultantAsked, ConsultEvent
-from agent_workbench.core.proposals import ProposalStage
 from agent_workbench.core.state.consultation import Consultation
 from agent_workbench.core.state.session_state import Phase, SessionState, TaskRun
 from agent_workbench.core.state.work import Chat
@@ -38,6 +37,6 @@ def _charged(main: TaskRun | Chat | None, event: ConsultantAnswered) -> TaskRun 
     if main is None or (isinstance(main, TaskRun) and main.phase is Phase.OVER):
         return main
     charged = replace(main, tokens=main.tokens + event.tokens, dollars=main.dollars + event.dollars)
-    if not isinstance(charged, TaskRun) or charged.gate.stage is ProposalStage.RUNNING:
+    if not isinstance(charged, TaskRun) or charged.gate.running:
         return charged
     return replace(charged, working_seconds=charged.working_seconds + event.duration_ms / 1000)

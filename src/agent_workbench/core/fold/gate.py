@@ -35,8 +35,8 @@ def fold_gate(state: SessionState, run: TaskRun, event: GateEvent) -> SessionSta
         case AbortAsked():
             # A running action ends first; one that is approved but not started is dropped.
             aborted = replace(run, phase=Phase.ROLLING_BACK, reason=event.reason, undoing=None)
-            runs = run.gate.stage is ProposalStage.RUNNING
-            return replace(state, trouble=None, main=aborted if runs else staged(aborted, ProposalStage.REFUSED))
+            dropped = aborted if run.gate.running else staged(aborted, ProposalStage.REFUSED)
+            return replace(state, trouble=None, main=dropped)
         case UndoAsked() if run.phase in ENDED:
             return state
         case UndoAsked():

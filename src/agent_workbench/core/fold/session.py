@@ -66,7 +66,9 @@ def fold_session(state: SessionState, event: SessionEvent) -> SessionState:
         case TroubleMet():
             return replace(state, trouble=event)
         case RetryAsked():
-            return _retried(replace(state, trouble=None))
+            # The answers so far no longer count as misses.
+            again = state.planning and replace(state.planning, misses=0)
+            return replace(state, trouble=None, planning=again, main=state.main and replace(state.main, misses=0))
         case ApprovalChanged():
             kept = StoredRule(event.rule or Rule(event.kind, any=True), event.kept)
             rules = tuple(each for each in state.rules if each != kept)
@@ -122,12 +124,6 @@ def _as_foreign(state: SessionState) -> SessionState:
         planning=state.planning and without_leave(state.planning),
         note_offer=state.note_offer and without_leave(state.note_offer),
     )
-
-
-def _retried(state: SessionState) -> SessionState:
-    """Return the state after the user asked to try again: the answers so far no longer count as misses."""
-    main = replace(state.main, misses=0) if isinstance(state.main, Chat) else state.main
-    return replace(state, main=main, planning=state.planning and replace(state.planning, misses=0))
 
 
 def _moved(state: SessionState, event: SessionForked) -> TaskRun | Chat | None:

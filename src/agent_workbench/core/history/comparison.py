@@ -124,7 +124,7 @@ def _runs(first: SessionState, second: SessionState) -> tuple[TaskRun | None, Ta
 
 
 def _newest_first(state: SessionState) -> list[TaskRun]:
-    return [run for run in (state.run, *reversed(state.past)) if run is not None]
+    return list(reversed(state.runs))
 
 
 def _side(state: SessionState, run: TaskRun | None, before: SessionState) -> ComparedSession:

@@ -21,7 +21,7 @@ LINE_CHARS = 200
 def mode_approvals(state: SessionState) -> tuple[str, ...]:
     """Return what the mode approved, one line for each proposal, oldest first."""
     by, approved = decided_in(state.mode.mode), list[str]()
-    for run in (*state.past, state.run) if state.run is not None else state.past:
+    for run in state.runs:
         entered = (each.seq for each in run.history if isinstance(each.event, ModeChanged | SessionConfigured))
         if (since := max(entered, default=-1)) >= 0:
             approved.clear()

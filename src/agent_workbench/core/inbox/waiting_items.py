@@ -7,7 +7,6 @@ from agent_workbench.core.ids import TaskId
 from agent_workbench.core.inbox import InboxItem
 from agent_workbench.core.inbox.risk import risk_of
 from agent_workbench.core.plan import Task, TaskOrigin, is_queued
-from agent_workbench.core.proposals import OFFER_NOTES
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.state.steps import newest_steps
@@ -22,11 +21,11 @@ def waiting_item(state: SessionState, events: Sequence[Recorded], holder: str) -
     run, proposal = state.run, state.waiting
     if proposal is None or (run is not None and run.undoing is not None) or not (state.at_work or holder):
         return None
-    beside = state.open_planning is not None or proposal.tool == OFFER_NOTES
-    task = run.definition if run is not None and not beside else None
+    at_gate = state.run_at_gate
+    task = at_gate.definition if at_gate is not None else None
     return InboxItem(
         state.session,
-        run.task if run is not None and task is not None else TaskId(""),
+        at_gate.task if at_gate is not None else TaskId(""),
         proposal,
         next(step.since for step in newest_steps(events) if step.proposal.id == proposal.id),
         holder,

@@ -23,7 +23,6 @@ from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.queue.routing import RoutingDecision
-from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.repo.workspace import Checkpoint, MergeOutcome, ResourceUse, WorkspaceFacts
 from agent_workbench.core.rules.matching import StoredRule
 from agent_workbench.core.rules.modes import ActiveMode
@@ -105,8 +104,6 @@ class TaskRun(Conversation, frozen=True):
     resources: ResourceUse | None = None
     reads: PromptReads = field(default_factory=PromptReads)
     last_figures: AnswerFigures | None = None
-    pinned: tuple[Chunk, ...] = ()
-    dropped: tuple[str, ...] = ()
     compactions: int = 0
     compacts_for: Phase = Phase.STEPPING
     compaction_asked: bool = False
@@ -302,14 +299,29 @@ class SessionState(Struct, frozen=True):
         return self.main if isinstance(self.main, TaskRun) else None
 
     @property
-    def chat(self) -> Chat | None:
-        """The chat, None in a session that works on tasks."""
-        return self.main if isinstance(self.main, Chat) else None
+    def in_chat(self) -> bool:
+        """True for a chat: the session works on no task and makes no plan."""
+        return isinstance(self.main, Chat)
 
     @property
     def runs(self) -> tuple[TaskRun, ...]:
         """The runs of all tasks of the session, oldest first."""
         return (*self.past, self.main) if isinstance(self.main, TaskRun) else self.past
+
+    @property
+    def conversations(self) -> tuple[TaskRun | Chat, ...]:
+        """The runs of all tasks, oldest first, or the chat."""
+        return (*self.past, self.main) if self.main is not None else ()
+
+    @property
+    def run_at_gate(self) -> TaskRun | None:
+        """The run to which the gate belongs, None for a call of a chat, a plan and offered notes."""
+        return self.run if self.run is not None and self.gate is self.run.gate else None
+
+    @property
+    def takes_words(self) -> bool:
+        """True if what the user says goes to the model: in a chat, and while a task is worked on."""
+        return self.in_chat or self.unfinished
 
     @property
     def reviews_context(self) -> bool:
@@ -359,7 +371,7 @@ class SessionState(Struct, frozen=True):
     @property
     def at_work(self) -> bool:
         """True if a task, a planning or an offer of notes is not over, or a message of the chat has no reply."""
-        due = self.chat is not None and self.chat.due
+        due = isinstance(self.main, Chat) and self.main.due
         return due or self.unfinished or self.open_planning is not None or self.open_note_offer is not None
 
     @property

@@ -11,8 +11,10 @@ from agent_workbench.core.events import (
     PlanSurveyed,
     Recorded,
 )
+from agent_workbench.core.model import Purpose
 from agent_workbench.core.plan.proposed import ProposedPlan
 from agent_workbench.core.proposals import Proposal, ProposalStage
+from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.growing_tuple import GrowingTuple
 from agent_workbench.core.tools.spec import ToolSpec
 
@@ -40,22 +42,32 @@ class Gate(Struct, frozen=True):
         return self.waiting is not None or self.begun is not None
 
     @property
+    def running(self) -> bool:
+        """True if the effect of the proposal has begun and has no result yet."""
+        return self.stage is ProposalStage.RUNNING
+
+    @property
     def begun(self) -> Proposal | None:
         """The proposal that is approved and has no result yet, None if there is none."""
         return self.proposal if self.stage in {ProposalStage.APPROVED, ProposalStage.RUNNING} else None
 
 
 class Work(Struct, frozen=True, kw_only=True):
-    """What a session does until it is over: a task's run, a chat, a planning, or an offer of notes."""
+    """What a session does until it is over: a task's run, a chat, a planning, or an offer of notes.
+
+    `misses` are the consecutive answers to a message, or for a plan, that could not be used.
+    """
 
     gate: Gate = field(default_factory=Gate)
+    misses: int = 0
 
 
 class Conversation(Work, frozen=True, kw_only=True):
     """Work in steps that the model is asked for: a task's run or a chat.
 
     `history` holds every event since it started. `answer` is the one that is not read yet. `prompt_parts` is the number
-    of parts that the next prompt shares with the previous one.
+    of parts that the next prompt shares with the previous one. `pinned` is code that stays in the
+    prompt, `dropped` are places that are left out of it.
     """
 
     specs: tuple[ToolSpec, ...] = ()
@@ -66,19 +78,24 @@ class Conversation(Work, frozen=True, kw_only=True):
     prompt_parts: int = 0
     tokens: int = 0
     dollars: float = 0.0
+    pinned: tuple[Chunk, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+    def known_parts(self, purpose: Purpose) -> int:
+        """Return how many parts the next prompt shares with the previous one."""
+        return self.prompt_parts
 
 
 class Chat(Conversation, frozen=True, kw_only=True):
     """Conversation of a session that works on no task.
 
-    `due`: the newest message has no reply yet. `calls` and `misses` count the calls, and the consecutive answers that
-    could not be read, since that message. Prompts leave out the events up to `shortened_seq`.
+    `due`: the newest message has no reply yet. `calls` counts the calls since that message. Prompts leave out the
+    events up to `shortened_seq`.
     """
 
     wording: int = 0
     due: bool = False
     calls: int = 0
-    misses: int = 0
     shortened_seq: int = -1
     reply: ChatReplied | None = None
 
@@ -99,10 +116,9 @@ class PlanAttempt(Struct, frozen=True):
 class Planning(Work, frozen=True):
     """Planning for a goal. It is `open` until a plan is approved and written, put aside, or given up.
 
-    `wording` is the version of the prompt's texts. `step` counts the prompts. `misses` are the consecutive answers that
-    were no plan. `aside` is the plan that was put aside last; asking for the same goal proposes it again.
-    `check_for` is the task for which only an acceptance command is asked, empty for a plan. `rest`: the plan is to
-    replace the tasks that are not over.
+    `wording` is the version of the prompt's texts. `step` counts the prompts. `aside` is the plan that was put aside
+    last; asking for the same goal proposes it again. `check_for` is the task for which only an acceptance command is
+    asked, empty for a plan. `rest`: the plan is to replace the tasks that are not over.
     """
 
     goal: str
@@ -110,7 +126,6 @@ class Planning(Work, frozen=True):
     replaces: bool = False
     survey: PlanSurveyed | None = None
     attempts: tuple[PlanAttempt, ...] = ()
-    misses: int = 0
     step: int = 0
     answer: PlanAnswered | None = None
     aside: ProposedPlan | None = None

@@ -132,12 +132,12 @@ def _ends_research(state: SessionState, proposal: Proposal) -> bool:
 
 def _is_put_aside(state: SessionState, proposal: Proposal) -> bool:
     """Return True for a note of an unattended task, which needs no answer to go on."""
-    return proposal.tool == REMEMBER and state.chat is None and state.config is not None and state.config.headless
+    return proposal.tool == REMEMBER and not state.in_chat and state.config is not None and state.config.headless
 
 
 def _is_lone_chat(state: SessionState) -> bool:
     """Return True for a chat in which nobody can be asked; a task is parked there, a chat goes on without the call."""
-    return state.chat is not None and state.config is not None and state.config.headless
+    return state.in_chat and state.config is not None and state.config.headless
 
 
 def _summary_ruling(state: SessionState, approval: Approval, proposal: Proposal) -> PolicyDecision | None:

@@ -67,7 +67,6 @@ async def reject_answer(session: SessionContext, step: int, reason: str) -> None
 
 async def stop_at_misses(session: SessionContext, reason: str) -> None:
     """Record trouble if the newest answers in a row could not be used."""
-    chat = session.state.chat
-    if chat is not None and chat.misses >= MOST_MISSES:
+    if session.state.main is not None and session.state.main.misses >= MOST_MISSES:
         what = f"the model gave no answer that can be used: {reason}"
         await session.record(TroubleMet("model", what, "try again, or ask in other words"))

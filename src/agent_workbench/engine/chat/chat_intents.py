@@ -10,7 +10,6 @@ from agent_workbench.core.errors import UsageError, error_text
 from agent_workbench.core.events import AbortAsked, SkillText, UserSaid
 from agent_workbench.core.intents import MOST_SAID_CHARS, StopAction, StopAnswer
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
-from agent_workbench.core.proposals import ProposalStage
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.work import Chat
 from agent_workbench.core.text.amounts import counted_text
@@ -68,8 +67,8 @@ async def stop_chat(session: SessionContext, chat: Chat, intent: StopAnswer | St
         return Refused("it had ended before it was stopped; look at what waits now")
     if chat.due:
         await session.record(AbortAsked(STOPPED))
-    running = chat.gate.proposal if chat.gate.stage is ProposalStage.RUNNING else None
-    if isinstance(intent, StopAction) and running is not None and running.id == intent.proposal:
+    begun = chat.gate.begun
+    if isinstance(intent, StopAction) and begun is not None and chat.gate.running and begun.id == intent.proposal:
         session.stoppable.stop(intent.proposal)
     return Accepted()
 

@@ -60,8 +60,8 @@ _CUT = {InterruptCause.STOPPED: STOPPED, InterruptCause.LENGTH: CUT, InterruptCa
 
 def chat_parts(state: SessionState) -> tuple[Part, ...]:
     """Return the parts of the next prompt; it only grows at its end until the conversation is shortened."""
-    chat = state.chat
-    if chat is None:
+    chat = state.main
+    if not isinstance(chat, Chat):
         return ()
     parts = [Part(Role.SYSTEM, "rules", _rules(chat))]
     if chat.shortened_seq >= 0:

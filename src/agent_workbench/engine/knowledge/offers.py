@@ -140,8 +140,8 @@ async def take_notes(session: SessionContext, proposal: Proposal, *, begun: bool
     if moved := await moved_note(session.ports.knowledge, proposal):
         await _ask_again(session, proposal, f"{moved} changed after this was shown")
         return
-    offer = session.state.open_note_offer
-    by_person = offer is not None and offer.gate.decision is not None and not offer.gate.decision.by.startswith(POLICY)
+    decision = session.state.gate.decision
+    by_person = decision is not None and not decision.by.startswith(POLICY)
     session.publisher.show_activity("writing notes")
     await session.record(ActionStarted(proposal.id))
     try:

@@ -126,8 +126,8 @@ def _prompt_difference(asked: RecordedPrompt) -> PromptDifference | None:
     parts = _parts(asked)
     if prompt_sha(to_messages(parts)) == built.sha:
         return None
-    run, chat = asked.before.run, asked.before.chat
-    known = chat.prompt_parts if chat is not None else run.known_parts(built.purpose) if run is not None else 0
+    main = asked.before.main
+    known = main.known_parts(built.purpose) if main is not None else 0
     fresh = parts[known:]
     again = tuple(PromptPart(part.label, 0, text_sha(part.text)) for part in fresh)
     for position, (then, now) in enumerate(zip_longest(built.parts, again)):
@@ -217,7 +217,8 @@ def _state_with(asked: RecordedPrompt, answer: ModelAnswered) -> SessionState:
 
 def _reply_read(asked: RecordedPrompt, answer: ModelAnswered, outcome: Outcome) -> PromptDifference | None:
     state = _state_with(asked, answer)
-    read = read_chat_answer(answer.text, state.chat or Chat(), most_calls(state))
+    chat = state.main if isinstance(state.main, Chat) else Chat()
+    read = read_chat_answer(answer.text, chat, most_calls(state))
     if not isinstance(read, Reply):
         return _call_read(read, outcome)
     same = isinstance(outcome, ChatReplied) and outcome.text == read.text

@@ -28,7 +28,7 @@ from agent_workbench.core.intents import (
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.plan import TaskStatus, is_queued
-from agent_workbench.core.proposals import Verdict
+from agent_workbench.core.proposals import OFFER_NOTES, Verdict
 from agent_workbench.core.session_end import SessionEnd
 from agent_workbench.core.settings import Approval, ApprovalMode, Permission
 from agent_workbench.core.state.session_state import Phase, SessionState
@@ -110,7 +110,7 @@ class LiveSession:
         publisher = self._session.publisher
         publisher.show_activity("")
         publisher.show_model_wait()
-        if self._chat and self._session.state.chat is None:
+        if self._chat and self._session.state.main is None:
             await start_chat(self._session)
         self._background.append(in_background(self._warm_up()))
         ports = self._session.ports
@@ -127,7 +127,7 @@ class LiveSession:
 
     async def _warm_up(self) -> None:
         """Make the model ready behind the first screen, so that the first step need not wait for it."""
-        in_chat = self._session.state.chat is not None
+        in_chat = self._session.state.in_chat
         try:
             await observe_model(self._session, Purpose.CHAT if in_chat else Purpose.EXECUTOR)
         except WorkbenchError as error:
@@ -140,7 +140,7 @@ class LiveSession:
         move = next_move(self._session.state)
         if isinstance(move, Idle):
             submitted = self._checked.resumed(self._session.state) or await self._next_intent()
-            if isinstance(submitted.intent, StartTask) and self._session.state.chat is None:
+            if isinstance(submitted.intent, StartTask) and not self._session.state.in_chat:
                 starting = self._start(submitted, submitted.intent)
                 await self._listen_during(starting, stopped_by=(Leave, AbortTask, StopAnswer))
             else:
@@ -307,25 +307,15 @@ def is_vain(state: SessionState, intent: Intent) -> bool:
 
 def _why_no_start(state: SessionState) -> str:
     """Return why no task can be started now."""
-    if state.chat is not None:
+    if state.in_chat:
         return IS_CHAT
-    if _merge_waits(state):
+    if state.waiting is not None and state.waiting.kind is Permission.MERGE:
         return "a merge waits at the gate; approve or skip it first"
-    if _notes_wait(state):
+    if state.waiting is not None and state.waiting.tool == OFFER_NOTES:
         return "notes wait at the gate; decide or skip them first"
     if state.open_planning is not None:
         return "a plan is being made; decide it, or stop it, before a task is started"
     return "a task is being worked on; finish or abort it first"
-
-
-def _merge_waits(state: SessionState) -> bool:
-    waiting = state.run.gate.waiting if state.run is not None else None
-    return waiting is not None and waiting.kind is Permission.MERGE
-
-
-def _notes_wait(state: SessionState) -> bool:
-    waiting = state.open_note_offer.gate.waiting if state.open_note_offer is not None else None
-    return waiting is not None and state.waiting == waiting
 
 
 async def _see_taken(session: SessionContext) -> None:
@@ -350,7 +340,7 @@ def _stoppers(move: Move) -> tuple[type[Intent], ...]:
 
 def farewell_of(state: SessionState) -> str:
     """Return the last words of a session: how to go on with it, or look at it again."""
-    if state.chat is not None:
+    if state.in_chat:
         return f"session {state.session} is kept; `agent chat --session {state.session}` goes on with it"
     if state.at_work:
         if not is_queued(state.plan_path):

@@ -27,7 +27,7 @@ async def make_recorded_call(session: SessionContext, spec: ToolSpec, arguments:
     """
     while isinstance(move := next_move(session.state), Recover):
         await perform(session, move)
-    if session.state.chat is None or spec not in session.state.specs:
+    if spec not in session.state.specs:
         await session.record(ChatStarted(VERSION, (spec,)))
     source = next(each for each in session.ports.tool_sources if each.name == spec.source)
     tool = SourceTool(spec, source, session.ports.schemas)

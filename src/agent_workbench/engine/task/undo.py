@@ -6,7 +6,7 @@ from agent_workbench.core.events import Author, StepUndone, UndoAsked
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.patch.values import Patch
-from agent_workbench.core.proposals import COMMIT, MERGE, ProposalStage, Verdict
+from agent_workbench.core.proposals import COMMIT, MERGE, Verdict
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.applied_diffs import last_applied_diff
@@ -33,7 +33,7 @@ def why_not_undo(state: SessionState, wanted: ProposalId | None) -> str:
         return f"{run.task} {END_WORDS[run.phase]}"
     if run.undoing is not None:
         return "a diff is being taken back just now"
-    if run.gate.stage is ProposalStage.RUNNING and run.gate.tool in {COMMIT, MERGE}:
+    if run.gate.running and run.gate.tool in {COMMIT, MERGE}:
         return f"{run.task} is being committed just now"
     last = last_applied_diff(run)
     if last is None:

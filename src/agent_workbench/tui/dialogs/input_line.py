@@ -151,8 +151,8 @@ class InputLine(Dialog[TaskDraft | None]):
 
     def show(self, update: SessionUpdate) -> None:
         """Follow the session: the words go to the model while a task is worked on, else they become a task."""
-        self._in_chat = self._opens_chat or update.state.chat is not None
-        self._to_model = update.state.unfinished or self._in_chat
+        self._in_chat = self._opens_chat or update.state.in_chat
+        self._to_model = update.state.takes_words or self._in_chat
         if self.is_mounted:
             self._show()
 

@@ -80,8 +80,7 @@ class RuleOfferDialog(Dialog[StoredRule | None]):
 
     def show(self, update: SessionUpdate) -> None:
         """Close the dialog if the proposal was decided meanwhile."""
-        run = update.state.run
-        if self.is_current and (run is None or run.gate.waiting != self._proposal):
+        if self.is_current and update.state.waiting != self._proposal:
             self.dismiss(None)
 
     def _chosen(self) -> StoredRule:

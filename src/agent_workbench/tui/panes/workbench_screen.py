@@ -245,7 +245,7 @@ class PaneUpdates:
             return
         self.newest = update
         begins = update.state.at_work and not (before and before.state.at_work)
-        opens_chat = update.state.chat is not None and not (before and before.state.chat)
+        opens_chat = update.state.in_chat and not (before and before.state.in_chat)
         if before is None or _plan_differs(before, update):
             plan = view_proposed_plan(update.state) if update.live.replay is None else None
             screen.query_one(PlanPane).show(plan or view_plan(update.state, update.live.no_plan, update.live.taken))
@@ -352,7 +352,7 @@ class PaneUpdates:
             layout.bring_forward("plan")
         elif proposal or update.live.running is not None or writes:
             layout.bring_forward("diff")
-        elif update.state.at_work or update.state.chat is not None or update.live.replay is not None:
+        elif update.state.at_work or update.state.in_chat or update.live.replay is not None:
             layout.bring_forward("steps")
         elif not update.live.activity and (update.state.run or update.state.planning):
             layout.bring_forward("plan")

@@ -152,4 +152,4 @@ def has_open_task(window: SessionWindow) -> bool:
 def is_chat(window: SessionWindow) -> bool:
     """Return True for a chat, also before it is open."""
     update = window.update_shown
-    return window.opens_chat or (update is not None and update.state.chat is not None)
+    return window.opens_chat or (update is not None and update.state.in_chat)

@@ -64,7 +64,7 @@ def view_review(run: TaskRun) -> ReviewView:
 
 def reviewable(state: SessionState, wanted: str = "") -> TaskRun | None:
     """Return the newest run of task `wanted` with changes; of any task if that has none."""
-    runs = [run for run in (state.run, *reversed(state.past)) if run is not None and _changed(run)]
+    runs = [run for run in reversed(state.runs) if _changed(run)]
     return next((run for run in runs if run.task == wanted), runs[0] if runs else None)
 
 

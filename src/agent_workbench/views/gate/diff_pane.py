@@ -248,7 +248,7 @@ def _running(update: SessionUpdate) -> DiffView:
 
 
 def _past(state: SessionState) -> DiffView:
-    for run in filter(None, (state.run, *reversed(state.past))):
+    for run in reversed(state.runs):
         proposal = _last_diff(run)
         if proposal is not None:
             word = "being applied" if run is state.run and run.gate.proposal is proposal else "applied last"

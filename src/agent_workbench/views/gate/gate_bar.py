@@ -16,6 +16,7 @@ from agent_workbench.core.settings import Approval, ApprovalMode, Permission
 from agent_workbench.core.state.applied_diffs import checks_reviewed, checks_trusted, lacks_test, last_applied_diff
 from agent_workbench.core.state.proposal_hooks import awaited_hook, describe_objection, objections
 from agent_workbench.core.state.session_state import SessionState, TaskRun
+from agent_workbench.core.state.work import Planning
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, without_colours
 from agent_workbench.core.tools.permissions import PERMISSIONS, STOPPABLE
@@ -124,7 +125,7 @@ def _stop(update: SessionUpdate) -> StopAnswer | StopAction | None:
 
 def _view(update: SessionUpdate) -> GateView:
     state, live = update.state, update.live
-    run = state.run
+    run, work = state.run, state.work
     if state.trouble is not None:
         first = GateAct.LEAVE if state.trouble.lasting else GateAct.RETRY
         acts = (first, *((GateAct.ABORT,) if state.at_work else ()))
@@ -132,7 +133,7 @@ def _view(update: SessionUpdate) -> GateView:
         return GateView(GateMode.TROUBLE, "trouble", what, sanitize_line(advice), acts if live.decidable else ())
     if state.waiting is not None:
         return _waiting(update, state.waiting)
-    if run is not None and run.awaits_send and not live.activity and state.open_planning is None:
+    if run is not None and run is work and run.awaits_send and not live.activity:
         acts = (GateAct.SEND, GateAct.ABORT) if live.decidable else ()
         return GateView(GateMode.PAUSED, "context", f"{run.task}, before its first prompt", "nothing is sent yet", acts)
     if run is not None and run.held and not live.activity:
@@ -142,9 +143,10 @@ def _view(update: SessionUpdate) -> GateView:
     if live.activity or state.at_work:
         pause = GateAct.GO_ON if run is not None and run.paused else GateAct.PAUSE
         stop = (GateAct.STOP,) if _stop(update) is not None else ()
-        acts = (*stop, pause, GateAct.ABORT) if state.unfinished and live.decidable else ()
-        if (state.open_planning is not None or state.chat is not None) and live.decidable:
-            acts = (*stop, *((GateAct.ABORT,) if state.chat is None else ()))
+        acts = (*stop, pause, GateAct.ABORT) if state.unfinished else stop if state.in_chat else ()
+        if isinstance(work, Planning):
+            acts = (*stop, GateAct.ABORT)
+        acts = acts if live.decidable else ()
         # Without a session the keys of the panes do nothing.
         mode = GateMode.BUSY if state.session else GateMode.STARTING
         return GateView(mode, sanitize_line(live.activity) or "working", _progress(live), _last_line(live), acts)
@@ -160,8 +162,8 @@ def _doubt(run: TaskRun) -> str:
 
 def _waiting(update: SessionUpdate, proposal: Proposal) -> GateView:
     word, text, more = describe(proposal)
-    run = update.state.run
-    if run is None or update.state.open_planning is not None:
+    run = update.state.run_at_gate
+    if run is None:
         pass
     elif proposal.kind is Permission.SUMMARY and proposal.paths:
         text = "of the scratchpad"
@@ -327,7 +329,7 @@ def _last_line(live: Live) -> str:
 
 
 def _idle(state: SessionState, live: Live) -> GateView:
-    if state.chat is not None:
+    if state.in_chat:
         return GateView(GateMode.IDLE, "chat", "ask the model about this repository", acts=(GateAct.SAY,))
     if not state.plan_path and live.no_plan:
         return GateView(GateMode.IDLE, "no plan", sanitize_line(live.no_plan, 300), "q quits")

@@ -121,7 +121,7 @@ def _hindrance(state: SessionState, kept: StoredRule) -> tuple[Block, ...]:
 
 
 def _uses(state: SessionState) -> Counter[str]:
-    runs = (*state.past, state.run) if state.run is not None else state.past
+    runs = state.runs
     return Counter(each.event.by for run in runs for each in decisions_of(run.history))
 
 

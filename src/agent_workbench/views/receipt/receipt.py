@@ -69,7 +69,7 @@ class ReceiptView(Struct, frozen=True):
 
 def count_prompts(state: SessionState) -> int:
     """Return the number of prompts in the session."""
-    return sum(isinstance(each.event, PromptBuilt) for run in _runs(state) for each in run.history)
+    return sum(isinstance(each.event, PromptBuilt) for run in state.conversations for each in run.history)
 
 
 def view_receipt(state: SessionState, number: int = 0) -> ReceiptView | None:
@@ -80,7 +80,7 @@ def view_receipt(state: SessionState, number: int = 0) -> ReceiptView | None:
     met = dict(state.models)
     observed = (each.event for each in state.opening if isinstance(each.event, ModelObserved))
     met |= {event.purpose: event.facts for event in observed}
-    for run in _runs(state):
+    for run in state.conversations:
         sent = tuple(sent_prompts(run.history, before, met))
         if before < wanted <= before + len(sent):
             return _receipt(run, prompts_in_context(sent[: wanted - before]), count, newest=wanted == count)
@@ -105,19 +105,12 @@ def view_next_prompt(state: SessionState, preview: PromptPreviewed) -> ReceiptVi
     return replace(view, rows=(*view.rows, *left_out), seconds=preview.reading_seconds, compacting=None, sent=False)
 
 
-def _runs(state: SessionState) -> tuple[TaskRun | Chat, ...]:
-    if state.chat is not None:
-        return (state.chat,)
-    return (*state.past, state.run) if state.run is not None else state.past
-
-
 def _receipt(run: TaskRun | Chat, sent: tuple[SentPrompt, ...], count: int, *, newest: bool) -> ReceiptView:
     last = sent[-1]
     figures, facts = last.figures, last.facts
     tells = facts is None or facts.tells_cache
     reads = _reads(sent)
-    pinned, dropped = ((), ()) if isinstance(run, Chat) else (run.pinned, run.dropped)
-    marks = ReceiptMarks(frozenset(chunk.place for chunk in pinned), frozenset(dropped))
+    marks = ReceiptMarks(frozenset(chunk.place for chunk in run.pinned), frozenset(run.dropped))
     rows = tuple(receipt_rows(marks, sent, figures, reads, tells=tells))
     shown = with_skills(rows, _skills_of(run, last)) if isinstance(run, TaskRun) else rows
     answered = bool(figures.prompt_tokens)

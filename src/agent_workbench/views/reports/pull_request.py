@@ -20,8 +20,8 @@ MAX_DECISIONS = 30
 def pull_request(state: SessionState, accounts: Sequence[TaskReport]) -> str:
     """Return the document; every foreign text in it renders literally."""
     lines = [line for account in accounts for line in (*_task(account), "")]
-    if state.chat is not None:
-        lines = [*_chat(state.chat), ""]
+    if isinstance(state.main, Chat):
+        lines = [*_chat(state.main), ""]
     return "\n".join([*(lines or ["No task was started in this session.", ""]), *_proof(state, accounts)]) + "\n"
 
 
@@ -115,7 +115,7 @@ def _rest(count: int, shown: int) -> list[str]:
 
 
 def _proof(state: SessionState, accounts: Sequence[TaskReport]) -> Iterator[str]:
-    work = [each.run for each in accounts] if state.chat is None else [state.chat]
+    work = state.conversations
     steps, tokens = sum(each.step for each in work), sum(each.tokens for each in work)
     dollars = sum(each.dollars for each in work)
     cost = f", {dollars_text(dollars)}" if dollars else ""

@@ -182,14 +182,11 @@ def _placed(tabs: Sequence[TabView], numbers: Sequence[int], *, words: bool) -> 
 
 
 def _name(state: SessionState) -> str:
-    run = state.run
-    if state.chat is not None:
-        return "chat"
     if state.open_planning is not None:
         return "plan"
-    if run is None:
-        return "new"
-    return sanitize_line(run.task, MAX_NAME_CHARS)
+    if state.in_chat:
+        return "chat"
+    return sanitize_line(state.run.task, MAX_NAME_CHARS) if state.run is not None else "new"
 
 
 def _rest(state: SessionState) -> TabState:

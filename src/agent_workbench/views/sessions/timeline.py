@@ -95,9 +95,8 @@ def view_replay(update: SessionUpdate) -> ReplayView | None:
 
 def _event(state: SessionState) -> str:
     """Return a line about the newest event: its log line, or its name in words."""
-    history = state.run.history if state.run is not None else state.opening
-    if not history:
+    if not state.latest_events:
         return "nothing yet"
-    event = history[-1].event
+    event = state.latest_events[-1].event
     name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(event).__name__).lower()
     return sanitize_line(log_line(event)) or name

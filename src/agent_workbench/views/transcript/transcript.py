@@ -83,7 +83,7 @@ def view_steps(update: SessionUpdate, trail: FoldSnapshots[Transcript] | None = 
     run = update.state.run
     step = f" · {run.task} step {run.step}" if run is not None and run.step else ""
     return StepsView(
-        title=f"Steps{step}" if update.state.chat is None else "Chat",
+        title="Chat" if update.state.in_chat else f"Steps{step}",
         transcript=transcript,
         unsettled=tuple(_unsettled(update, transcript)),
         empty="" if transcript.entries else NO_STEPS,
@@ -92,9 +92,7 @@ def view_steps(update: SessionUpdate, trail: FoldSnapshots[Transcript] | None = 
 
 def transcript_of(state: SessionState, trail: FoldSnapshots[Transcript] | None = None) -> Transcript:
     """Return the transcript of `state`, continued from the nearest snapshot of `trail`."""
-    runs = (*state.past, state.run) if state.run is not None else state.past
-    work = runs if state.chat is None else (state.chat,)
-    events = JoinedSequence((state.opening, *(each.history for each in work)))
+    events = JoinedSequence((state.opening, *(each.history for each in state.conversations)))
     return (transcript_snapshots() if trail is None else trail).at(events)
 
 
@@ -190,12 +188,12 @@ def _met(transcript: Transcript, facts: ModelFacts) -> Transcript:
 
 def _unsettled(update: SessionUpdate, transcript: Transcript) -> Iterator[Entry]:
     live = update.live
-    idle = update.state.run is None and update.state.planning is None and update.state.chat is None
-    if idle and transcript.entries:
+    state = update.state
+    if state.main is None and state.planning is None and transcript.entries:
         yield Entry("before", (Block(NO_STEPS, Tone.DIM, space_before=True),))
-    if live.streaming is not None and live.streaming.text and update.state.open_planning is not None:
+    if live.streaming is not None and live.streaming.text and state.open_planning is not None:
         yield Entry("streaming", tuple(streamed_plan_blocks(live.streaming)))
-    elif live.streaming is not None and live.streaming.text and update.state.chat is not None:
+    elif live.streaming is not None and live.streaming.text and state.in_chat:
         yield Entry("streaming", tuple(streamed_chat_blocks(live.streaming)))
     elif live.streaming is not None:
         yield Entry("streaming", tuple(_stream(live.streaming, transcript)))

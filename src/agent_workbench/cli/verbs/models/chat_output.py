@@ -57,7 +57,7 @@ class ChatPrinter:
         self._specs = state.specs
         self._sandbox = state.config.sandbox if state.config is not None else None
         if state.seq > self.seen:
-            history = state.chat.history if state.chat is not None else ()
+            history = state.main.history if state.main is not None else ()
             for recorded in (*state.opening, *history):
                 if recorded.seq > self.seen:
                     self._print(recorded, update)

@@ -65,6 +65,7 @@ from agent_workbench.core.intents.plan import (
 from agent_workbench.core.proposals import OFFER_NOTES, Proposal, Verdict, shown_sha
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import ENDED, Phase, SessionState
+from agent_workbench.core.state.work import Planning
 from agent_workbench.engine.approval.mode_change import change_mode, change_rules
 from agent_workbench.engine.approval.partial_approval import take_part
 from agent_workbench.engine.approval.proposals import choose_method, decide, propose_merge, replace_proposal
@@ -200,7 +201,7 @@ async def look_up(session: SessionContext, question: Question) -> Outcome:
         case ListPrompts():
             return await list_prompts(session.ports.prompts)
         case ExpandPrompt():
-            return await expand_words(session.ports.prompts, question.words, in_chat=session.state.chat is not None)
+            return await expand_words(session.ports.prompts, question.words, in_chat=session.state.in_chat)
         case OpenFile():
             return await open_file(session, question.path, question.line)
         case PreviewPrompt():
@@ -235,11 +236,11 @@ async def _merge(session: SessionContext, task: TaskId) -> Outcome:
 
 
 async def _abort(session: SessionContext) -> Outcome:
-    run, waiting = session.state.run, answerable(session.state)
-    if session.state.chat is not None:
+    run, work, waiting = session.state.run, session.state.work, answerable(session.state)
+    if session.state.in_chat:
         return await _end_turn(session, waiting)
-    if session.state.open_planning is not None:
-        await _give_up_planning(session, waiting)
+    if isinstance(work, Planning):
+        await _give_up_planning(session, work, waiting)
     elif waiting is not None and (waiting.kind is Permission.MERGE or waiting.tool == OFFER_NOTES):
         await decide(session, waiting, Verdict.SKIP, session.person)
     elif run is not None and run.merging:
@@ -266,12 +267,10 @@ async def _end_turn(session: SessionContext, waiting: Proposal | None) -> Outcom
     return Accepted()
 
 
-async def _give_up_planning(session: SessionContext, waiting: Proposal | None) -> None:
+async def _give_up_planning(session: SessionContext, planning: Planning, waiting: Proposal | None) -> None:
     """Put the proposed plan aside, or stop before there is one; a task that waits for its check is not started."""
-    planning = session.state.open_planning
     if waiting is not None:
-        verdict = Verdict.ABORT if planning is not None and planning.check_for else Verdict.SKIP
-        await decide(session, waiting, verdict, session.person)
+        await decide(session, waiting, Verdict.ABORT if planning.check_for else Verdict.SKIP, session.person)
     else:
         await session.record(AbortAsked("planning stopped by the user"))
 

@@ -15,6 +15,7 @@ from agent_workbench.core.intents.outcomes import Accepted, Outcome, PromptPrevi
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.state.prompt_reads import reading_speed
 from agent_workbench.core.state.session_state import ENDED, Phase, TaskRun
+from agent_workbench.core.state.work import Chat
 from agent_workbench.engine.answer.model_request import observe_model, prompt_event
 from agent_workbench.engine.chat.chat_intents import REDACTED, say_in_chat
 from agent_workbench.engine.prompt.prompt_size import draft_prompt
@@ -35,9 +36,9 @@ async def handle_context(session: SessionContext, intent: ContextIntent) -> Outc
 
     Raises `WorkspaceError`, and `ConfigError` for an unknown skill.
     """
-    run, chat = session.state.run, session.state.chat
-    if chat is not None and isinstance(intent, SayToModel):
-        return await say_in_chat(session, chat, intent.text.strip())
+    run, main = session.state.run, session.state.main
+    if isinstance(main, Chat) and isinstance(intent, SayToModel):
+        return await say_in_chat(session, main, intent.text.strip())
     if run is None or run.phase in ENDED:
         return Refused(NO_TASK)
     match intent:
@@ -60,8 +61,7 @@ async def preview_prompt(session: SessionContext) -> Outcome:
         return Refused("no prompt waits to be sent")
     purpose = PURPOSES.get(run.phase, Purpose.EXECUTOR)
     draft = await draft_prompt(session, await observe_model(session, purpose), purpose)
-    before = (*session.state.past, session.run)
-    newest = (recorded.event for run in reversed(before) for recorded in reversed(run.history))
+    newest = (recorded.event for run in reversed(session.state.runs) for recorded in reversed(run.history))
     speed = reading_speed(newest, draft.facts) or await session.ports.past_speed(draft.facts)
     # What an earlier prompt shares with this one is in the server's cache.
     new = draft.likely_size - (run.last_figures.prompt_tokens if run.last_figures is not None else 0)

@@ -64,9 +64,8 @@ async def handle_plan(session: SessionContext, intent: PlanChange) -> Outcome:
 
 def _waiting(session: SessionContext, proposal: ProposalId) -> Proposal | None:
     """Return the proposed plan that waits, None if it is another one."""
-    planning = session.state.open_planning
-    waiting = planning.gate.waiting if planning is not None else None
-    return waiting if waiting is not None and waiting.id == proposal else None
+    waiting = session.state.waiting
+    return waiting if waiting is not None and waiting.id == proposal and waiting.plan is not None else None
 
 
 async def _propose(session: SessionContext, intent: ProposePlan) -> Outcome:
@@ -78,7 +77,7 @@ async def _propose(session: SessionContext, intent: ProposePlan) -> Outcome:
         return Refused(f"the goal has {len(goal):,} characters, at most {MOST_GOAL_CHARS:,} are allowed; shorten it")
     if state.config is not None and state.config.approvals.of(Permission.PLAN) is Approval.DENY:
         return Refused("the policy does not allow plans of the model (plan: deny in .agent.yml)")
-    if state.chat is not None:
+    if state.in_chat:
         return Refused(IS_CHAT)
     if state.open_planning is not None:
         return Refused("a plan is being made already; decide it, or stop it, first")

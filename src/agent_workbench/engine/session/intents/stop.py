@@ -3,13 +3,12 @@
 from agent_workbench.core.events import AbortAsked, PauseChanged
 from agent_workbench.core.intents import StopAction, StopAnswer
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
-from agent_workbench.core.proposals import ProposalStage
 from agent_workbench.core.state.session_state import ENDED
+from agent_workbench.core.state.work import Chat, Planning
 from agent_workbench.core.tools.permissions import STOPPABLE
 from agent_workbench.engine.chat.chat_intents import stop_chat
 from agent_workbench.engine.runtime.session_context import SessionContext
 
-BEGUN = frozenset({ProposalStage.APPROVED, ProposalStage.RUNNING})
 TOO_LATE = "it had ended before it was stopped"
 
 
@@ -18,15 +17,14 @@ async def handle_stop(session: SessionContext, intent: StopAnswer | StopAction) 
 
     An action that began meanwhile goes on, because the user has not seen it. While a proposal waits, nothing runs.
     """
-    run = session.state.run
-    if session.state.chat is not None:
-        return await stop_chat(session, session.state.chat, intent)
+    run, work, main = session.state.run, session.state.work, session.state.main
+    if isinstance(main, Chat):
+        return await stop_chat(session, main, intent)
     if session.state.waiting is not None:
         return Refused(f"{TOO_LATE}; look at what waits now")
-    planning = session.state.open_planning
-    if planning is not None and planning.gate.stage in BEGUN:
+    if isinstance(work, Planning) and work.gate.begun is not None:
         return Refused("the plan is being written, which is brought to its end")
-    if planning is not None:  # it can be asked for again
+    if isinstance(work, Planning):  # it can be asked for again
         await session.record(AbortAsked("planning stopped by the user"))
         return Accepted()
     if run is None or run.phase in ENDED:
@@ -35,10 +33,10 @@ async def handle_stop(session: SessionContext, intent: StopAnswer | StopAction) 
         await session.record(PauseChanged(paused=True))
     if isinstance(intent, StopAnswer):
         return Accepted()
-    run = session.run
-    if run.gate.proposal is None or run.gate.proposal.id != intent.proposal or run.gate.stage not in BEGUN:
+    begun = session.run.gate.begun
+    if begun is None or begun.id != intent.proposal:
         return Refused(f"{TOO_LATE}; the task pauses before the next request to the model")
-    if run.gate.proposal.kind not in STOPPABLE:
-        return Refused(f"a {run.gate.proposal.kind} is brought to its end; the task pauses after it")
+    if begun.kind not in STOPPABLE:
+        return Refused(f"a {begun.kind} is brought to its end; the task pauses after it")
     session.stoppable.stop(intent.proposal)
     return Accepted()

@@ -54,7 +54,7 @@ class TaskDialogs:
         update, run = self._window.update_shown, self._run
         if is_read_only(self._window):
             return
-        free = update is not None and (update.state.open_planning is not None or update.state.chat is not None)
+        free = update is not None and (update.state.open_planning is not None or update.state.in_chat)
         if free:
             # Nothing is lost by it: a plan, or an answer, can be asked for again.
             self._window.run_worker(self._window.want(AbortTask()), group="abort")
@@ -156,13 +156,12 @@ class TaskDialogs:
     def make_task(self) -> None:
         """Open the input line for a task in words; they are those of the newest message of a chat."""
         window, update = self._window, self._window.update_shown
-        chat = update.state.chat if update is not None else None
-        if update is None or chat is None or read_only_reason(update.live):
+        if update is None or not update.state.in_chat or read_only_reason(update.live):
             window.tell("this is no chat; say a task with :", "warning")
             return
         from agent_workbench.tui.dialogs.input_line import TASK, InputLine
 
-        said = [each.event.text for each in chat.history if isinstance(each.event, UserSaid)]
+        said = [each.event.text for each in update.state.latest_events if isinstance(each.event, UserSaid)]
         words = said[-1] if said else ""
         line = InputLine(lambda said: window.ask(DraftTask(said)), window.ask, (), words=words, title=TASK)
         window.push_screen(line, self._show_draft)
@@ -181,7 +180,7 @@ class TaskDialogs:
             self._window.tell("your words are entered as soon as the session is open")
             return None
         if words:
-            said = is_chat(self._window) or (update is not None and update.state.unfinished)
+            said = self._window.opens_chat or (update is not None and update.state.takes_words)
             if said and (expanded := await _called_prompt(self._window, words)) is not None:
                 return expanded
             outcome = await self._window.ask(SayToModel(words) if said else DraftTask(words))
