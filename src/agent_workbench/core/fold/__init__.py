@@ -19,11 +19,10 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.fold.chat import fold_chat, fold_chat_gate, fold_chat_step
 from agent_workbench.core.fold.consult import fold_consult
-from agent_workbench.core.fold.gate import fold_gate
+from agent_workbench.core.fold.gate import fold_gate, fold_run_gate
 from agent_workbench.core.fold.hooks import fold_hook_gate, fold_hooks
 from agent_workbench.core.fold.note_offer import fold_note_gate, fold_offered, is_about_notes
 from agent_workbench.core.fold.planning import fold_plan, fold_plan_gate
-from agent_workbench.core.fold.proposal import fold_proposal
 from agent_workbench.core.fold.session import fold_session
 from agent_workbench.core.fold.step import fold_step
 from agent_workbench.core.fold.work import fold_work
@@ -61,17 +60,17 @@ def _fold_proposal(state: SessionState, event: GateEvent | WorkEvent) -> Session
     """Return the state after an event about a proposal: first the gate of the work, then what the work makes of it."""
     planning, offer, main = state.open_planning, state.open_note_offer, state.main
     if planning is not None:
-        planned = fold_plan_gate(fold_proposal(planning, event), event)
+        planned = fold_plan_gate(fold_gate(planning, event), event)
         return state if planned is planning else replace(state, planning=planned, trouble=None)
     if offer is not None and is_about_notes(offer, event):
-        return replace(state, note_offer=fold_note_gate(fold_proposal(offer, event), event), trouble=None)
+        return replace(state, note_offer=fold_note_gate(fold_gate(offer, event), event), trouble=None)
     if isinstance(main, Chat):
-        said = fold_chat_gate(fold_proposal(main, event), event)
+        said = fold_chat_gate(fold_gate(main, event), event)
         return state if said is main else replace(state, main=said, trouble=None)
     if main is None:
         return state
-    run = fold_proposal(main, event)
-    return fold_gate(state, run, event) if isinstance(event, GateEvent) else fold_work(state, run, event)
+    run = fold_gate(main, event)
+    return fold_run_gate(state, run, event) if isinstance(event, GateEvent) else fold_work(state, run, event)
 
 
 def fold_all(events: Iterable[Recorded], state: SessionState | None = None) -> SessionState:

@@ -22,7 +22,7 @@ from agent_workbench.core.events import (
     UserSaid,
     WorkEvent,
 )
-from agent_workbench.core.fold.proposal import staged
+from agent_workbench.core.fold.gate import staged
 from agent_workbench.core.proposals import ProposalStage, Verdict
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.state.work import Chat

@@ -1,6 +1,6 @@
-"""Fold of the gate's events: proposals and decisions."""
+"""Fold of the gate, the same for every kind of work, and of what a task's run makes of proposals and decisions."""
 
-from typing import assert_never
+from typing import TypeVar, assert_never
 
 from msgspec.structs import replace
 
@@ -8,20 +8,65 @@ from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.events import (
     AbortAsked,
     ActionDecided,
+    ActionFinished,
     ActionProposed,
+    ActionResult,
+    ActionStarted,
     GateEvent,
     NotesOffered,
     PauseChanged,
     ProposalReplaced,
     UndoAsked,
+    WorkEvent,
 )
-from agent_workbench.core.fold.proposal import staged
 from agent_workbench.core.proposals import COMPACT, OURS, Proposal, ProposalStage, Verdict, is_person
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import ENDED, Phase, SessionState, TaskRun
+from agent_workbench.core.state.work import Gate, Work
+
+AnyWork = TypeVar("AnyWork", bound=Work)
 
 
-def fold_gate(state: SessionState, run: TaskRun, event: GateEvent) -> SessionState:
+def fold_gate(work: AnyWork, event: GateEvent | WorkEvent) -> AnyWork:
+    """Return the work with its gate after an event; events that are not about its proposal change nothing."""
+    gate = _moved(work.gate, event)
+    return work if gate is work.gate else replace(work, gate=gate)
+
+
+def _moved(gate: Gate, event: GateEvent | WorkEvent) -> Gate:
+    match event:
+        case ActionProposed():
+            return Gate(event.proposal, ProposalStage.WAITING)
+        case ProposalReplaced():
+            return replace(gate, proposal=event.proposal, stage=ProposalStage.WAITING)
+        case ActionDecided():
+            approved = event.verdict is Verdict.APPROVE
+            return replace(gate, decision=event, stage=ProposalStage.APPROVED if approved else ProposalStage.REFUSED)
+        case ActionStarted():
+            return replace(gate, stage=ProposalStage.RUNNING)
+        case ActionFinished():
+            unknown = event.result is ActionResult.UNKNOWN
+            return replace(gate, stage=ProposalStage.UNKNOWN if unknown else ProposalStage.FINISHED)
+        case _:
+            return gate
+
+
+def staged(work: AnyWork, stage: ProposalStage) -> AnyWork:
+    """Return the work with its proposal in another stage."""
+    return replace(work, gate=replace(work.gate, stage=stage))
+
+
+def waiting_again(work: AnyWork) -> AnyWork:
+    """Return the work whose proposal waits again, undecided."""
+    return replace(work, gate=Gate(work.gate.proposal, ProposalStage.WAITING))
+
+
+def without_leave(work: AnyWork) -> AnyWork:
+    """Return the work with its proposal at the gate again if it was approved and is not begun."""
+    return waiting_again(work) if work.gate.stage is ProposalStage.APPROVED else work
+
+
+def fold_run_gate(state: SessionState, run: TaskRun, event: GateEvent) -> SessionState:
     """Return the state after an event of the gate group; `run` is the one whose gate it moved."""
     match event:
         case ActionProposed():

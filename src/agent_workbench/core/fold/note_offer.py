@@ -11,7 +11,7 @@ from agent_workbench.core.events import (
     NotesOffered,
     WorkEvent,
 )
-from agent_workbench.core.fold.proposal import waiting_again
+from agent_workbench.core.fold.gate import waiting_again
 from agent_workbench.core.proposals import OFFER_NOTES, Verdict
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.state.steps import proposal_of

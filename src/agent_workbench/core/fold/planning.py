@@ -24,7 +24,7 @@ from agent_workbench.core.events import (
     TasksWithdrawn,
     WorkEvent,
 )
-from agent_workbench.core.fold.proposal import staged, waiting_again
+from agent_workbench.core.fold.gate import staged, waiting_again
 from agent_workbench.core.proposals import POLICY, ProposalStage, Verdict
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.state.work import Gate, PlanAttempt, Planning

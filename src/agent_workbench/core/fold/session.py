@@ -21,7 +21,7 @@ from agent_workbench.core.events import (
     TaskRouted,
     TroubleMet,
 )
-from agent_workbench.core.fold.proposal import without_leave
+from agent_workbench.core.fold.gate import without_leave
 from agent_workbench.core.ids import ProposalId, session_suffix
 from agent_workbench.core.plan import TaskOrigin
 from agent_workbench.core.rules.matching import RuleScope, StoredRule
