@@ -86,7 +86,7 @@ def _configured(state: SessionState, event: SessionConfigured) -> tuple[StoredRu
 
 def _entered(state: SessionState, mode: ApprovalMode, kept: RuleScope, covers: ProposalId | None = None) -> ActiveMode:
     """Return the mode as it is entered now: a proposal that waits already stays with the user, except for `covers`."""
-    waiting = state.run.gate.waiting if state.run is not None else None
+    waiting = state.waiting
     return ActiveMode(mode, kept, waiting.id if waiting is not None and waiting.id != covers else None)
 
 

@@ -60,10 +60,10 @@ ENDED = frozenset({Phase.ROLLING_BACK, Phase.CLOSING, Phase.OVER})
 class TaskRun(Conversation, frozen=True):
     """One task being worked on in one workspace.
 
-    `tree` is the git tree of everything approved so far, `checked_tree` the one of the last checks. `history` holds
-    every event since the task started. `working_seconds` counts answers and actions, not the time at gates; `resources`
-    is what the commands of its actions used. `reads` sums up the prompt tokens read; `last_figures` are those of the
-    last prompt, limited to what the next one begins with.
+    `tree` is the git tree of everything approved so far, `checked_tree` the one of the last checks. `working_seconds`
+    counts answers and actions, not the time at gates; `resources` is what the commands of its actions used. `reads`
+    sums up the prompt tokens read; `last_figures` are those of the last prompt, limited to what the next one begins
+    with.
 
     `kept_tree` is the tree after the newest attempt that is kept although it fails, `kept_results` those of its checks:
     later attempts begin there.
