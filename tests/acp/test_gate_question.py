@@ -7,7 +7,7 @@ from acp import schema as wire
 from msgspec.structs import replace
 
 from agent_workbench.acp.event_updates import EventUpdates
-from agent_workbench.acp.gate import Gate, GateAnswer
+from agent_workbench.acp.gate import EditorGate, GateAnswer
 from agent_workbench.acp.gate_question import gate_question
 from agent_workbench.acp.tool_calls import MAX_SHOWN_CHARS
 from agent_workbench.core.events import ActionProposed, Recorded
@@ -126,7 +126,7 @@ class Asked:
         return Accepted()
 
     async def decided(self, proposal: Proposal) -> GateAnswer:
-        return await Gate(self, self, "/repo").ask(*asked_of(proposal))  # type: ignore[arg-type] # both in one
+        return await EditorGate(self, self, "/repo").ask(*asked_of(proposal))  # type: ignore[arg-type] # both in one
 
 
 async def test_special_paths_are_asked_about_twice() -> None:

@@ -40,7 +40,7 @@ class GateAnswer(StrEnum):
     UNDECIDED = "undecided"
 
 
-class Gate:
+class EditorGate:
     """Asks the client of a thread about the proposals of its session."""
 
     def __init__(self, editor: "Editor", handle: "SessionHandle", root: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from agent_workbench.acp.editor import question
-from agent_workbench.acp.gate import Gate, GateAnswer
+from agent_workbench.acp.gate import EditorGate, GateAnswer
 from agent_workbench.acp.thread import EditorThread
 from agent_workbench.api.approval.proposed_files import proposed_files
 from agent_workbench.api.sessions.awaited import Awaited, wait_of
@@ -157,7 +157,7 @@ class Turn:
     async def _ask_about(self, update: SessionUpdate, proposal: Proposal) -> StopReason | None:
         thread = self._thread
         changes = await proposed_files(thread.host, update.state, proposal)
-        gate = Gate(thread.editor, thread.handle, thread.root)
+        gate = EditorGate(thread.editor, thread.handle, thread.root)
         match await gate.ask(update, proposal, changes):
             case GateAnswer.DECIDED:
                 return None

@@ -30,7 +30,7 @@ WITHDRAWN = "was withdrawn"
 Withdrew = Callable[[str, SessionId], Awaitable[bool]]
 
 
-class Work(Protocol):
+class ClaimedWork(Protocol):
     """A claimed task that is worked on."""
 
     @property
@@ -54,7 +54,7 @@ class Dispatcher:
         self,
         queue: TaskQueue,
         worker: str,
-        begin: Callable[[TaskClaim], Work],
+        begin: Callable[[TaskClaim], ClaimedWork],
         jobs: int = 1,
         lease_seconds: float = LEASE_SECONDS,
         withdrew: Withdrew | None = None,
@@ -66,7 +66,7 @@ class Dispatcher:
         self.most_jobs = jobs
         self._lease_seconds = lease_seconds
         self._withdrew = withdrew
-        self._running: dict[asyncio.Task[SessionEnd], Work] = {}
+        self._running: dict[asyncio.Task[SessionEnd], ClaimedWork] = {}
 
     @property
     def jobs(self) -> tuple[WorkerJob, ...]:
@@ -136,14 +136,14 @@ class Dispatcher:
         self._running[task] = work
         return task
 
-    async def _work(self, claim: TaskClaim, work: Work) -> SessionEnd:
+    async def _work(self, claim: TaskClaim, work: ClaimedWork) -> SessionEnd:
         renewing = asyncio.create_task(self._renew(claim, work))
         try:
             return await work.run()
         finally:
             renewing.cancel()
 
-    async def _is_withdrawn(self, claim: TaskClaim, work: Work, seconds: float) -> bool:
+    async def _is_withdrawn(self, claim: TaskClaim, work: ClaimedWork, seconds: float) -> bool:
         """Wait so long; return True at once if the task is withdrawn meanwhile."""
         if self._withdrew is None:
             await asyncio.sleep(seconds)
@@ -155,7 +155,7 @@ class Dispatcher:
                     return True
         return False
 
-    async def _renew(self, claim: TaskClaim, work: Work) -> None:
+    async def _renew(self, claim: TaskClaim, work: ClaimedWork) -> None:
         while True:
             try:
                 if await self._is_withdrawn(claim, work, self._lease_seconds / RENEWALS):

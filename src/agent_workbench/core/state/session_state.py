@@ -29,7 +29,7 @@ from agent_workbench.core.rules.modes import ActiveMode
 from agent_workbench.core.settings import ApprovalMode, Permission
 from agent_workbench.core.state.consultation import Consultation
 from agent_workbench.core.state.prompt_reads import PromptReads
-from agent_workbench.core.state.work import Chat, Conversation, Gate, NoteOffer, Planning
+from agent_workbench.core.state.work import Chat, Gate, ModelConversation, NoteOffer, Planning
 from agent_workbench.core.text.commit_subjects import CommitConvention
 from agent_workbench.core.tools.spec import ToolSpec
 
@@ -57,7 +57,7 @@ ENDED = frozenset({Phase.ROLLING_BACK, Phase.CLOSING, Phase.OVER})
 """Phases after the end of a task; the user can no longer steer it."""
 
 
-class TaskRun(Conversation, frozen=True):
+class TaskRun(ModelConversation, frozen=True):
     """One task being worked on in one workspace.
 
     `tree` is the git tree of everything approved so far, `checked_tree` the one of the last checks. `working_seconds`

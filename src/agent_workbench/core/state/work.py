@@ -62,7 +62,7 @@ class Work(Struct, frozen=True, kw_only=True):
     misses: int = 0
 
 
-class Conversation(Work, frozen=True, kw_only=True):
+class ModelConversation(Work, frozen=True, kw_only=True):
     """Work in steps that the model is asked for: a task's run or a chat.
 
     `history` holds every event since it started. `answer` is the one that is not read yet. `prompt_parts` is the number
@@ -86,7 +86,7 @@ class Conversation(Work, frozen=True, kw_only=True):
         return self.prompt_parts
 
 
-class Chat(Conversation, frozen=True, kw_only=True):
+class Chat(ModelConversation, frozen=True, kw_only=True):
     """Conversation of a session that works on no task.
 
     `due`: the newest message has no reply yet. `calls` counts the calls since that message. Prompts leave out the
