@@ -66,8 +66,8 @@ class ModelConversation(Work, frozen=True, kw_only=True):
     """Work in steps that the model is asked for: a task's run or a chat.
 
     `history` holds every event since it started. `answer` is the one that is not read yet. `prompt_parts` is the number
-    of parts that the next prompt shares with the previous one. `pinned` is code that stays in the
-    prompt, `dropped` are places that are left out of it.
+    of parts that the next prompt shares with the previous one. `pinned` is code that stays in the prompt, `dropped` are
+    places that are left out of it.
     """
 
     specs: tuple[ToolSpec, ...] = ()
