@@ -51,7 +51,7 @@ def _moved(gate: Gate, event: GateEvent | WorkEvent) -> Gate:
             return gate
 
 
-def staged(work: AnyWork, stage: ProposalStage) -> AnyWork:
+def at_stage(work: AnyWork, stage: ProposalStage) -> AnyWork:
     """Return the work with its proposal in another stage."""
     return replace(work, gate=replace(work.gate, stage=stage))
 
@@ -61,7 +61,7 @@ def waiting_again(work: AnyWork) -> AnyWork:
     return replace(work, gate=Gate(work.gate.proposal, ProposalStage.WAITING))
 
 
-def without_leave(work: AnyWork) -> AnyWork:
+def without_approval(work: AnyWork) -> AnyWork:
     """Return the work with its proposal at the gate again if it was approved and is not begun."""
     return waiting_again(work) if work.gate.stage is ProposalStage.APPROVED else work
 
@@ -80,7 +80,7 @@ def fold_run_gate(state: SessionState, run: TaskRun, event: GateEvent) -> Sessio
         case AbortAsked():
             # A running action ends first; one that is approved but not started is dropped.
             aborted = replace(run, phase=Phase.ROLLING_BACK, reason=event.reason, undoing=None)
-            dropped = aborted if run.gate.running else staged(aborted, ProposalStage.REFUSED)
+            dropped = aborted if run.gate.running else at_stage(aborted, ProposalStage.REFUSED)
             return replace(state, trouble=None, main=dropped)
         case UndoAsked() if run.phase in ENDED:
             return state
@@ -97,7 +97,7 @@ def _to_undo(run: TaskRun, event: UndoAsked) -> TaskRun:
     """Return the run with a diff to undo. A running action ends first; a summary touches no files and stays."""
     dropped = run.gate.stage is ProposalStage.APPROVED and run.gate.tool not in {"", COMPACT}
     undoing = replace(run, undoing=event.proposal_id, answer=None)
-    return staged(undoing, ProposalStage.REFUSED) if dropped else undoing
+    return at_stage(undoing, ProposalStage.REFUSED) if dropped else undoing
 
 
 def _decided(run: TaskRun, event: ActionDecided) -> TaskRun:

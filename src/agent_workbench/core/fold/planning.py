@@ -24,7 +24,7 @@ from agent_workbench.core.events import (
     TasksWithdrawn,
     WorkEvent,
 )
-from agent_workbench.core.fold.gate import staged, waiting_again
+from agent_workbench.core.fold.gate import at_stage, waiting_again
 from agent_workbench.core.proposals import POLICY, ProposalStage, Verdict
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.state.work import Gate, PlanAttempt, Planning
@@ -84,7 +84,7 @@ def fold_plan_gate(planning: Planning, event: GateEvent | WorkEvent) -> Planning
         case ActionFinished(result=ActionResult.OK):
             return replace(planning, answer=None, open=False)
         case ActionFinished(result=ActionResult.UNKNOWN):
-            return staged(_put_aside(planning), ProposalStage.UNKNOWN)
+            return at_stage(_put_aside(planning), ProposalStage.UNKNOWN)
         case ActionFinished():
             return waiting_again(planning)
         case _:

@@ -21,7 +21,7 @@ from agent_workbench.core.events import (
     TaskRouted,
     TroubleMet,
 )
-from agent_workbench.core.fold.gate import without_leave
+from agent_workbench.core.fold.gate import without_approval
 from agent_workbench.core.ids import ProposalId, session_suffix
 from agent_workbench.core.plan import TaskOrigin
 from agent_workbench.core.rules.matching import RuleScope, StoredRule
@@ -114,15 +114,15 @@ def _as_foreign(state: SessionState) -> SessionState:
     The key of that machine stands for what it did, not for a person: what was approved and not begun waits again, and
     the task is not the user's own.
     """
-    main = state.main and without_leave(state.main)
+    main = state.main and without_approval(state.main)
     if isinstance(main, TaskRun):
         origin = TaskOrigin.DATABASE if main.definition.origin is TaskOrigin.LOCAL else main.definition.origin
         main = replace(main, definition=replace(main.definition, origin=origin), approved_checks=())
     return replace(
         state,
         main=main,
-        planning=state.planning and without_leave(state.planning),
-        note_offer=state.note_offer and without_leave(state.note_offer),
+        planning=state.planning and without_approval(state.planning),
+        note_offer=state.note_offer and without_approval(state.note_offer),
     )
 
 
