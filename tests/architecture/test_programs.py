@@ -21,6 +21,7 @@ STARTERS = {
     "adapters.retrieval.worker_processes.process": "our own Python",
     "adapters.shell.environment": "a Python found on the cleaned PATH outside the repo",
     "adapters.machine.local_machine": "our own Python, and nvidia-smi on the cleaned PATH outside the repo",
+    "adapters.language_servers.connection": "our own Python",
     "adapters.mcp.connection": "our own Python",
     "adapters.signatures.ssh_keygen": "ssh-keygen, found on the cleaned PATH outside the repo",
     "adapters.tools.schema_checker": "our own Python",

@@ -44,6 +44,7 @@ FREE = {
     "adapters.llama_cpp.server.log": "a log",
     "cli.verbs.tasks.worker_log": "a log, where its user says",
     "cli.output": NULL,
+    "adapters.language_servers.client_process": NULL,
     "adapters.mcp.client_process": NULL,
     "system.supervisor": NULL,
     "system.folder_trees": "removes what its caller names, which is looked at here by that call",

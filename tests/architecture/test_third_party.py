@@ -26,6 +26,7 @@ ALLOWED: dict[str, set[str]] = {
     "adapters": set(),
     "adapters.database": {"procrastinate", "psycopg", "psycopg_pool"},
     "adapters.forge": {"httpx"},
+    "adapters.language_servers": {"lsprotocol", "pygls"},
     "adapters.machine": {"pynvml"},
     "adapters.llama_cpp": {"httpx", "numpy", "xllamacpp"},
     "adapters.mcp": {"anyio", "httpx2", "mcp", "pydantic"},

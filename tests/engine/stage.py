@@ -28,9 +28,10 @@ from agent_workbench.core.ports.code_search import Retriever
 from agent_workbench.core.ports.hooks import Hooks
 from agent_workbench.core.ports.knowledge import Knowledge
 from agent_workbench.core.ports.model import Model
-from agent_workbench.core.ports.tools import ToolSource
+from agent_workbench.core.ports.tools import LanguageServers, ToolSource
 from agent_workbench.core.ports.workspace import Workspace
 from agent_workbench.core.repo.workspace import WorkspaceRequest
+from agent_workbench.core.rules.matching import StoredRule
 from agent_workbench.core.settings import DEFAULT_TOOLS, Approval, Approvals, Settings
 from agent_workbench.core.settings.hooks import configured
 from agent_workbench.core.state.session_state import SessionState
@@ -152,6 +153,8 @@ async def a_stage(
     knowledge: Knowledge | None = None,
     past_speed: float = 0.0,
     hooks: Hooks | None = None,
+    language_servers: LanguageServers | None = None,
+    rules: tuple[StoredRule, ...] = (),
 ) -> AsyncIterator[Stage]:
     """Open a session over a new repo of the files `start` in `folder`; it is closed again unless something else did."""
     user = make_repo(folder / "repo", start)
@@ -178,7 +181,7 @@ async def a_stage(
         knowledge=knowledge or MemoryKnowledge(),
         skills=GivenSkills(skills or {}),
         prompts=custom_prompts(user.root, "memory", lambda _: True),
-        rules=HeldRules(),
+        rules=HeldRules(rules),
         hooks=hooks or ScriptedHooks(),
         model=model or saying,
         endpoints=OneModel(model or saying),
@@ -189,6 +192,7 @@ async def a_stage(
         past_speed=earlier_speed,
         schemas=SCHEMAS,
         tool_sources=tool_sources,
+        language_servers=language_servers,
     )
     writer = await asyncio.to_thread(JournalWriter.open_new, folder / "sessions" / SESSION, redactor)
     stage = await _opened(

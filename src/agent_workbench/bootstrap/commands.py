@@ -1,5 +1,6 @@
-"""Wiring of commands: what runs them, and the credentials of this process that none of them may see."""
+"""Wiring of commands and language servers: what runs them, and the credentials that none of them may see."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -7,6 +8,8 @@ from typing import TYPE_CHECKING
 from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:  # loaded when a command is run
+    from agent_workbench.adapters.language_servers.installed_servers import InstalledServers
+    from agent_workbench.adapters.shell.environment import WorktreeEnvironments
     from agent_workbench.adapters.shell.shell import SandboxedShell
     from agent_workbench.core.settings import Settings
 
@@ -38,6 +41,20 @@ def command_shell(
     if API_KEY in invocation.environ and ENV_FILE not in settings.workspace.link:
         hidden.append(str(root / ENV_FILE))
     return SandboxedShell(settings.sandbox, str(root), invocation.environ, hidden=tuple(hidden), confined=confined)
+
+
+def language_servers(
+    root: Path,
+    invocation: Invocation,
+    shell: "SandboxedShell",
+    environments: "WorktreeEnvironments",
+    trusted: Callable[[], bool],
+    say: Callable[[str], None],
+) -> "InstalledServers":
+    """Return the language servers that are installed; none is started yet."""
+    from agent_workbench.adapters.language_servers.installed_servers import InstalledServers, ServerSurroundings
+
+    return InstalledServers(ServerSurroundings(str(root), invocation.environ, shell, environments.of, trusted, say))
 
 
 def signing_keys(settings: "Settings") -> tuple[str, ...]:

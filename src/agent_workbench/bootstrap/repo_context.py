@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.bootstrap.commands import command_shell
+from agent_workbench.bootstrap.commands import command_shell, language_servers
 from agent_workbench.bootstrap.database import share_tasks, shared_spending
 from agent_workbench.bootstrap.hooks import hook_commands
 from agent_workbench.bootstrap.inbox import repo_decisions
@@ -230,6 +230,7 @@ class RepoContext:
         retriever = self.shared.retriever(settings, self.invocation.environ)
         shell = command_shell(self.root, settings, self.invocation)
         skills = skill_folders(self.root, settings.skills)
+        environments = WorktreeEnvironments(settings.python, str(self.root), names=state_dir() / "python")
         return Ports(
             workspaces=self.repository.with_journals(self.local_sessions(settings).began_on_branch),
             shell=shell,
@@ -243,7 +244,7 @@ class RepoContext:
             rules=rule_store(self.root, self.invocation, self.sessions_dir(settings)),
             clock=system_clock(),
             inbox=repo_decisions(self, settings, self.sessions(settings)),
-            environment_for=WorktreeEnvironments(settings.python, str(self.root), names=state_dir() / "python").of,
+            environment_for=environments.of,
             redacted=environment_redactor(self.invocation.environ, settings.key_variables).redact,
             past_speed=partial(past_speed, self.sessions_dir(settings)),
             past_figures=partial(past_figures, self.sessions_dir(settings), partial(self.sessions, settings)),
@@ -251,6 +252,7 @@ class RepoContext:
             model=self.model(settings, say),
             endpoints=self.endpoint_models(settings, say),
             retriever=retriever,
+            language_servers=language_servers(self.root, self.invocation, shell, environments, self.is_trusted, say),
             audit=audit_index(self.root, self.local_sessions(settings).audit_source()),
             tool_sources=(
                 skill_tools(self.root, settings, self.invocation, skills, shell, self.skills_trusted),

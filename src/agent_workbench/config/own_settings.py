@@ -23,6 +23,7 @@ ALLOWED = (
     "cost_cap_daily",
     "retrieval.embeddings.",
     "ui.",
+    "language_servers",
     "mcp_servers.",
     "sandbox.unconfined",
     "sandbox.user",

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
+from agent_workbench.core.checks.language_servers import SERVER_NAMES
 from agent_workbench.core.rules.matching import rule_problem
 from agent_workbench.core.settings import ALL_TOOLS, TOOL_ALIASES, Approval, Permission, Rule, tool_name
 from agent_workbench.core.settings.worker import MOST_JOBS
@@ -40,6 +41,11 @@ def canonical_value(key: str, value: object) -> object:
     if key == "tools_allowed" and isinstance(value, tuple):
         return tuple(dict.fromkeys(map(tool_name, value)))
     return value
+
+
+def _servers_problem(value: object) -> str:
+    unknown = next((name for name in value if name not in SERVER_NAMES), "") if isinstance(value, tuple) else ""
+    return f"expected language servers of {', '.join(SERVER_NAMES)}, found {quoted(unknown)}" if unknown else ""
 
 
 def _positive_problem(value: object) -> str:
@@ -251,6 +257,7 @@ _RULES: Mapping[str, Callable[[object], str]] = {
     **dict.fromkeys((f"{group}.{name}" for group in _SAMPLED for name in ("top_p", "min_p")), _share_problem),
     **dict.fromkeys((f"{group}.seed" for group in _SAMPLED), _seed_problem),
     "tools_allowed": _tools_problem,
+    "language_servers": _servers_problem,
     "approvals.rules": _approval_problem,
     **dict.fromkeys((f"approvals.{kind}" for kind in Permission if kind is not Permission.CHECK), _once_problem),
     "memory.dir": _path_problem,

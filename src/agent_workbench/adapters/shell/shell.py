@@ -12,13 +12,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from pathlib import Path
 from typing import IO
 
+from msgspec.structs import replace
+
 from agent_workbench.adapters.shell.canary import Sandbox, find_sandbox, no_sandbox
 from agent_workbench.adapters.shell.command_user import find_user, hand_over, user_problem
 from agent_workbench.adapters.shell.environment import clean_environment
 from agent_workbench.adapters.shell.output import KeptOutput, LiveOutput
 from agent_workbench.adapters.shell.sandbox import INNER_HOME, INNER_TEMPORARY, SandboxBounds, confine, hidden_paths
 from agent_workbench.core.errors import SandboxError, ShellError, StorageError
-from agent_workbench.core.ports.tools import NOTHING, StandardStreams
+from agent_workbench.core.ports.tools import NOTHING, ServerProcess, StandardStreams
 from agent_workbench.core.ports.workspace import Command, OnOutput
 from agent_workbench.core.repo.workspace import TIMED_OUT, CommandOutcome, ResourceUse, SandboxFacts
 from agent_workbench.core.settings import SandboxSettings
@@ -101,6 +103,18 @@ class SandboxedShell:
         stderr = "".join(text for text, _ in others)
         cut_bytes += sum(cut for _, cut in others)
         return CommandOutcome(exit_code, output, time.monotonic() - began, cut_bytes, reason, stderr)
+
+    async def serve(self, command: Command, streams: StandardStreams) -> ServerProcess:
+        sandbox = await self._sandbox()
+        if not sandbox.bwrap or not sandbox.facts.holds:
+            raise SandboxError(f"{command.line!r} was not started: no sandbox works here", advice=sandbox.facts.why)
+        apart = replace(command, folder="", readable=(*command.readable, command.folder))
+        argv, environment = await asyncio.to_thread(
+            self._prepare, sandbox.bwrap, apart, INNER_TEMPORARY, copies=False, start=command.folder
+        )
+        return await spawn(
+            argv, folder="/", environment=environment, stdout=streams, guard=sandbox.guard, limits=self._limits
+        )
 
     async def copies(self, linked: Sequence[str]) -> bool:
         sandbox = await self._sandbox()
@@ -193,23 +207,32 @@ class SandboxedShell:
         use = ResourceUse(process.cpu_seconds, wall, process.peak_memory_bytes)
         self._used = use if self._used is None else self._used.plus(use)
 
-    def _prepare(self, bwrap: str, command: Command, temporary: str, copies: bool) -> tuple[list[str], dict[str, str]]:
-        """Return the command line and its environment; `temporary` is its folder without a sandbox."""
+    def _prepare(
+        self, bwrap: str, command: Command, temporary: str, copies: bool, start: str = ""
+    ) -> tuple[list[str], dict[str, str]]:
+        """Return the command line and its environment; `temporary` is its folder without a sandbox.
+
+        A command without a folder of its own begins in `start`.
+        """
         argv = ["/bin/sh", "-c", command.line]
         path = clean_path(self._parent.get("PATH", ""), self._repo, command.folder)
         home = INNER_HOME if bwrap else temporary
         temporary = INNER_TEMPORARY if bwrap else temporary
-        bounds = bounds_text((command.folder, *command.writable, temporary))
-        environment = clean_environment(self._parent, path, home, temporary, bounds)
+        named = bounds_text(tuple(filter(None, (command.folder, *command.writable, temporary))))
+        environment = clean_environment(self._parent, path, home, temporary, named)
         environment |= command.environment
-        return (self._confined(bwrap, argv, command, environment["PATH"], copies) if bwrap else argv), environment
+        if not bwrap:
+            return argv, environment
+        bounds = self._bounds(command, environment["PATH"], copies, start)
+        return confine(bwrap, argv, bounds, hidden_paths(self._parent)), environment
 
-    def _confined(self, bwrap: str, argv: list[str], command: Command, path: str, copies: bool) -> list[str]:
+    def _bounds(self, command: Command, path: str, copies: bool, start: str) -> SandboxBounds:
         folders = path.split(os.pathsep)
         linked = self._folders(command.linked)
         caches = (Path(folder, name) for folder in linked for name in _CACHES)
-        bounds = SandboxBounds(
+        return SandboxBounds(
             folder=command.folder,
+            start=start,
             writable=command.writable,
             readable=(*self._readable, *command.readable, *(_installation(Path(each)) for each in folders if each)),
             hidden=(*self._hidden, *command.hidden),
@@ -218,7 +241,6 @@ class SandboxedShell:
             fresh=() if copies else tuple(str(each) for each in caches if each.is_dir()),
             network=self._settings.network,
         )
-        return confine(bwrap, argv, bounds, hidden_paths(self._parent))
 
 
 def _hand_over(command: Command, temporary: str, user: ProcessUser) -> None:

@@ -29,7 +29,7 @@ PROMPTS = "prompts in "
 # Keys that are harmless with any value. A key that is neither here nor in `BOUNDED` needs trust.
 HARMLESS = {
     *("ui.theme", "ui.notify", "ui.clipboard", "retrieval.exclude", "workspace.keep", "sandbox.require"),
-    *("limits.reflexion", "limits.review"),
+    *("limits.reflexion", "limits.review", "language_servers"),
 }
 HARMLESS_GROUPS = ("sampling.",)
 # Groups whose keys belong together and all need trust.

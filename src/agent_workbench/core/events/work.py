@@ -3,6 +3,7 @@
 from enum import StrEnum
 from typing import ClassVar
 
+from agent_workbench.core.checks.language_servers import Diagnostic
 from agent_workbench.core.checks.results import CheckPurpose, CheckResult
 from agent_workbench.core.ids import CommitId, ProposalId, TaskId
 from agent_workbench.core.plan import TaskStatus
@@ -34,6 +35,8 @@ class ActionFinished(RecordedValue, frozen=True):
     """An action ended. `observation` is the bounded text for the model, `output` the rest of the output.
 
     `shown` are the lines of files that the observation shows, `resources` what the commands of the action used.
+    `diagnostics` are those that language servers found in the files of an applied diff, and not before it; the
+    observation tells the first.
     """
 
     proposal_id: ProposalId
@@ -44,6 +47,7 @@ class ActionFinished(RecordedValue, frozen=True):
     cut_bytes: int = 0
     shown: tuple[Chunk, ...] = ()
     resources: ResourceUse | None = None
+    diagnostics: tuple[Diagnostic, ...] = ()
 
 
 class PatchApplied(RecordedValue, frozen=True):

@@ -1,11 +1,13 @@
-"""Ports of tools from elsewhere: their source, the program that serves them, and the check of arguments."""
+"""Ports of tools from elsewhere: their source, the programs that serve, language servers, and checks of arguments."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct
 
-from agent_workbench.core.ports.workspace import OnOutput
+from agent_workbench.core.checks.language_servers import Diagnostic
+from agent_workbench.core.patch.values import FileChange
+from agent_workbench.core.ports.workspace import Command, OnOutput
 from agent_workbench.core.tools.spec import ToolSpec
 
 NOTHING = -3
@@ -105,3 +107,42 @@ class ServerProcesses(Protocol):
 
     async def start(self, command: ServerCommand, streams: StandardStreams) -> ServerProcess:
         """Start a server; the caller closes its own descriptors of `streams` afterwards. Raises `ToolError`."""
+
+
+class ServedCommands(Protocol):
+    """Starter of servers in the sandbox of commands (`core.ports.workspace.Shell`)."""
+
+    async def serve(self, command: Command, streams: StandardStreams) -> ServerProcess:
+        """Start a server that begins in the command's folder, and writes nothing but a temporary one of its own.
+
+        The caller closes its own descriptors of `streams` afterwards. Raises `SandboxError` where no sandbox holds, and
+        `ShellError`.
+        """
+
+
+class AppliedDiff(Struct, frozen=True):
+    """A diff that was applied in the worktree at `root`; the approved content was `base` before it and is `tree`."""
+
+    root: str
+    base: str
+    tree: str
+    changes: tuple[FileChange, ...]
+
+
+class LanguageServers(Protocol):
+    """Language servers of one session. They are started when they are needed; one that fails is left out.
+
+    `servers` are the names of those that may be used.
+    """
+
+    def prepare(self, root: str, paths: Sequence[str], servers: Collection[str]) -> None:
+        """Begin to look at files in the worktree at `root` that a diff may change soon; return at once."""
+
+    async def compare(self, diff: AppliedDiff, servers: Collection[str]) -> tuple[Diagnostic, ...]:
+        """Return the diagnostics of the changed files that the diff added, as far as servers answer in time."""
+
+    def late(self, tree: str) -> tuple[Diagnostic, ...]:
+        """Return what came after `compare` had returned, once, if `tree` is the approved content still."""
+
+    async def close(self) -> None:
+        """End the servers."""

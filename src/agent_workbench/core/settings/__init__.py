@@ -5,6 +5,7 @@ from enum import StrEnum
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from agent_workbench.core.checks.language_servers import SERVER_NAMES
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.settings.approvals import Approval, Approvals, Permission, Rule
@@ -207,6 +208,10 @@ class Settings(Struct, frozen=True):
     """The repo's tests, run after each diff; they must not get worse than before the task."""
     lint_command: str = ""
     """The repo's linter; it must not get worse either."""
+    language_servers: tuple[str, ...] = SERVER_NAMES
+    """Language servers that look at each applied diff, where they are installed; `[]`: none. New diagnostics of the
+    changed files go to the steps and to the model.
+    """
     tools_allowed: tuple[str, ...] = DEFAULT_TOOLS
     """Tools that the model may call; `run_command`, `consult` (ask a consultant) and `query_audit` must be added. The
     tools of skills (`list_skills`, `get_skill`, `read_file_in_skill`, `run_python_script`) need not be named where a

@@ -40,6 +40,7 @@ from agent_workbench.engine.answer.repeated_calls import loop_warning
 from agent_workbench.engine.answer.step_protocol import StepFault, grammar_ignored, read_step
 from agent_workbench.engine.approval.policy import ruling
 from agent_workbench.engine.prompt.attempts import Fate, left_before, lost_before
+from agent_workbench.engine.runtime.code_diagnostics import prepare_diagnostics
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.tool import REFUSALS, Draft, Tool
 from agent_workbench.engine.tools.builtin.finish import why_rejected
@@ -134,7 +135,9 @@ async def _check_new(session: SessionContext, tool: Tool, draft: Draft) -> None:
 
 async def propose_draft(session: SessionContext, tool: Tool, draft: Draft) -> None:
     """Record a draft as a proposal; reject it at once if it contains a secret."""
-    await session.record(ActionProposed(_proposal(session, tool, draft)))
+    proposal = _proposal(session, tool, draft)
+    await session.record(ActionProposed(proposal))
+    prepare_diagnostics(session, proposal)
     await refuse_if_redacted(session, draft)
 
 

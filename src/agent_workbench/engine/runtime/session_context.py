@@ -130,6 +130,8 @@ class SessionContext:
                 closing.push_async_callback(held.close)
             if ports.playbooks is not None:
                 closing.push_async_callback(ports.playbooks.close)
+            if ports.language_servers is not None:
+                closing.push_async_callback(ports.language_servers.close)
             closing.push_async_callback(self.release_workspace)
             closing.push_async_callback(self.file_names.close)
             closing.push_async_callback(self.stop_background)

@@ -16,7 +16,7 @@ from agent_workbench.core.errors import (
     WorkspaceError,
 )
 from agent_workbench.core.events import ActionResult, Event
-from agent_workbench.core.patch.values import Patch
+from agent_workbench.core.patch.values import FileChange, Patch
 from agent_workbench.core.playbooks.access import PlaybookRun
 from agent_workbench.core.proposals import Preimage, Proposal, SimilarNote, SummaryEstimate
 from agent_workbench.core.repo.retrieval import Chunk
@@ -58,7 +58,7 @@ class Draft(Struct, frozen=True):
 class ToolResult(Struct, frozen=True):
     """The result of a call. `effects` are recorded, in order, before the action is recorded as finished.
 
-    `shown` are the lines of files in the observation, exactly as it shows them.
+    `shown` are the lines of files in the observation, exactly as it shows them. `changes` are those of an applied diff.
     """
 
     observation: str
@@ -67,6 +67,7 @@ class ToolResult(Struct, frozen=True):
     output: str = ""
     cut_bytes: int = 0
     shown: tuple[Chunk, ...] = ()
+    changes: tuple[FileChange, ...] = ()
 
 
 class Tool(Protocol):

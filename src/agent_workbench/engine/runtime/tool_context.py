@@ -24,7 +24,7 @@ from agent_workbench.core.ports.playbooks import Playbooks
 from agent_workbench.core.ports.repo_files import Memory, Plans, RuleStore
 from agent_workbench.core.ports.skills import CustomPrompts, Skills
 from agent_workbench.core.ports.stores import Inbox
-from agent_workbench.core.ports.tools import SchemaValidator, ToolSource
+from agent_workbench.core.ports.tools import LanguageServers, SchemaValidator, ToolSource
 from agent_workbench.core.ports.workspace import ReadableFiles, Shell, Workspace, Workspaces
 from agent_workbench.core.repo.import_lines import imports_chunk
 from agent_workbench.core.repo.retrieval import Chunk
@@ -55,7 +55,8 @@ class Ports(Struct, frozen=True):
     values of secret environment variables, as the journal stores it. `past_speed` returns the prompt tokens that a
     model read in a second in the repo's earlier sessions, 0.0 if none tells. `past_figures` returns what the tasks done
     in these sessions cost. `withdraw` takes tasks back from the queue, with the reason, and returns those that ended.
-    Without `playbooks` none can be used, and without `audit` it cannot be read. `backlog` returns what other machines
+    Without `playbooks` none can be used, without `audit` it cannot be read, and without
+    `language_servers` nobody looks at applied diffs. `backlog` returns what other machines
     cannot read of the session yet.
     """
 
@@ -82,6 +83,7 @@ class Ports(Struct, frozen=True):
     withdraw: Callable[[Sequence[str], str], Awaitable[Sequence[str]]] = no_queue
     playbooks: Playbooks | None = None
     audit: AuditIndex | None = None
+    language_servers: LanguageServers | None = None
     backlog: Callable[[], Backlog] = Backlog
 
 

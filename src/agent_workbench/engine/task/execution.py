@@ -3,6 +3,7 @@
 from asyncio import to_thread
 from collections.abc import Iterable, Sequence
 
+from agent_workbench.core.checks.language_servers import describe_diagnostics
 from agent_workbench.core.errors import TargetMoved, WorkbenchError, error_text
 from agent_workbench.core.events import (
     ActionFinished,
@@ -24,6 +25,7 @@ from agent_workbench.engine.answer.repeated_calls import without_repeat
 from agent_workbench.engine.approval.proposals import propose_draft, propose_merge, replace_proposal
 from agent_workbench.engine.knowledge.note_diff import moved_note
 from agent_workbench.engine.prompt.prompt_text import user_change_note
+from agent_workbench.engine.runtime.code_diagnostics import find_diagnostics
 from agent_workbench.engine.runtime.publisher import TAIL_CHARS
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.stoppable import StoppedByUser
@@ -53,6 +55,7 @@ async def execute_proposal(session: SessionContext, proposal: Proposal) -> None:
         await checkpoint_unapproved(session)
     await session.record(ActionStarted(proposal.id))
     session.ports.shell.used()  # by what was no action
+    base = session.run.tree
     started = session.ports.clock.monotonic_seconds()
     refusal: WorkbenchError | None = None
     try:
@@ -70,7 +73,9 @@ async def execute_proposal(session: SessionContext, proposal: Proposal) -> None:
     if any(isinstance(effect, PatchApplied | PlaybookFinished) for effect in outcome.effects):
         await take_checkpoint(session)
     seconds = session.ports.clock.monotonic_seconds() - started
-    observation = user_change_note(proposal) + outcome.observation + told
+    diagnostics = await find_diagnostics(session, base, outcome)
+    said = describe_diagnostics(diagnostics)
+    observation = user_change_note(proposal) + outcome.observation + told + (f"\n\n{said}" if said else "")
     await session.record(
         ActionFinished(
             proposal.id,
@@ -81,6 +86,7 @@ async def execute_proposal(session: SessionContext, proposal: Proposal) -> None:
             outcome.cut_bytes,
             outcome.shown,
             session.ports.shell.used(),
+            diagnostics,
         )
     )
     if refusal is not None and proposal.tool in MUST_WORK:

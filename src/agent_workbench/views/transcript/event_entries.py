@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from agent_workbench.core.checks.language_servers import Severity, describe_diagnostics
 from agent_workbench.core.events import (
     AbortAsked,
     ActionDecided,
@@ -211,7 +212,7 @@ def _work_blocks(recorded: Recorded, before: EntryContext) -> list[Block]:
             said = "you paused: the model is not asked until you resume" if event.paused else "you resumed"
             return [Block(said, Tone.WARN if event.paused else Tone.DIM, "Pause")]
         case ActionFinished():
-            return _result_blocks(event, before)
+            return _finished_blocks(event, before)
         case _:
             return _end_blocks(recorded, checked=before.checked)
 
@@ -250,11 +251,21 @@ def _decision_blocks(event: ActionDecided) -> list[Block]:
     return [Block(f"{glyph} {word} by {who}{reason}", tone, "Gate")]
 
 
+def _finished_blocks(event: ActionFinished, before: EntryContext) -> list[Block]:
+    found = [
+        Block(sanitize_line(each.text), Tone.BAD if each.severity is Severity.ERROR else Tone.WARN)
+        for each in event.diagnostics
+    ]
+    heading = Block(f"{counted_text(len(found), 'new diagnostic')} in the changed files", Tone.WARN, "Diagnostics")
+    return [*_result_blocks(event, before), *([heading, *found] if found else [])]
+
+
 def _result_blocks(event: ActionFinished, before: EntryContext) -> list[Block]:
     if before.outcome_shown and event.result is ActionResult.OK:
         return []
     # Only a program colours its output: codes in a file that was read are shown.
-    said = without_colours(event.observation) if event.output else event.observation
+    told = event.observation.removesuffix(describe_diagnostics(event.diagnostics))
+    said = without_colours(told) if event.output else told
     text = sanitize(said.strip(), limit_chars=100_000)
     cut = f"\n… {event.cut_bytes:,} more bytes were cut" if event.cut_bytes else ""
     if event.result is not ActionResult.OK:

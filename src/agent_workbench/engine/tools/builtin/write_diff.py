@@ -68,7 +68,7 @@ class WriteDiff(BuiltinTool, frozen=True):
         tree = await context.workspace.write(changes, context.run.tree)
         shown = await to_thread(lambda: tuple(chunk for change in changes for chunk in _now(change)))
         applied = PatchApplied(proposal.id, proposal.paths, patch_hash(proposal.diff), tree, shown)
-        return ToolResult(describe_applied(applied, proposal), effects=(applied,))
+        return ToolResult(describe_applied(applied, proposal), effects=(applied,), changes=changes)
 
 
 def describe_applied(applied: PatchApplied, proposal: Proposal) -> str:
