@@ -186,6 +186,17 @@ async def test_what_comes_late_for_other_content_is_passed_over(place: Place) ->
 
 
 @pytest.mark.slow
+async def test_a_real_server_misses_an_import(place: Place) -> None:
+    tools = str(Path(sys.executable).parent)  # ruff is one of ours
+    before, after = "def f() -> str:\n    return x\n", "def f() -> str:\n    return os.sep + x\n"
+    async with place.servers(path=f"{tools}{os.pathsep}{USUAL_PATH}") as servers:
+        found = await servers.compare(place.diff(before, after), ["ruff"])
+        assert texts(found) == ["a.py:2: error: Undefined name `os` (ruff F821)"]
+        assert await servers.compare(place.diff(after, f"import os\n\n\n{after}", "b", "c"), ["ruff"]) == ()
+    assert place.said == []
+
+
+@pytest.mark.slow
 async def test_a_server_reads_the_worktree_and_writes_nothing_there(place: Place) -> None:
     place.install("reach")
     async with place.servers() as servers:

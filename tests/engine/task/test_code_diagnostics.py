@@ -12,15 +12,18 @@ from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.events import ActionFinished, PatchApplied
 from agent_workbench.core.plan import TaskEdit, TaskOrigin
 from agent_workbench.core.ports.tools import AppliedDiff
+from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.rules.matching import RuleScope, StoredRule
 from agent_workbench.core.settings import Permission, Rule, Settings
 from agent_workbench.engine.replay.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended
 from agent_workbench.views.transcript.transcript import transcript_of
 from tests.engine.stage import ANSWER, FINISH, OPEN, T1, Stage, a_stage, change, reflexion, task
+from tests.fakes.ports import GivenChunks
 
 BAD = Diagnostic(ANSWER, 1, Severity.ERROR, "no such word: rigth", "ruff", "F821")
 TOLD = describe_diagnostics([BAD])
+FOUND = Chunk(ANSWER, 1, 1, "wrong", 1.0)
 SAYINGS = (change("wrong", "rigth"), reflexion(), change("rigth", "right"), FINISH)
 
 
@@ -68,12 +71,18 @@ def shown(stage: Stage) -> str:
 
 async def test_new_diagnostics_are_in_the_step_and_in_the_next_prompt(tmp_path: Path) -> None:
     servers = GivenDiagnostics()
-    async with a_stage(tmp_path, SAYINGS, approvals=OPEN, headless=True, language_servers=servers) as stage:
+    async with a_stage(
+        *(tmp_path, SAYINGS),
+        approvals=OPEN,
+        headless=True,
+        retriever=GivenChunks((FOUND, FOUND)),
+        language_servers=servers,
+    ) as stage:
         assert (await run_unattended(stage.session, stage.recorder, (T1,))).exit_code is ExitCode.DONE
         (first, second) = servers.compared
         applied = [each for each in stage.events if isinstance(each, PatchApplied)]
         assert [first.base != first.tree, first.tree, second.base] == [True, applied[0].tree, applied[0].tree]
-        assert servers.prepared == [(ANSWER,), (ANSWER,)]
+        assert servers.prepared == [(ANSWER,)] * 3
         (told,) = [each for each in results(stage) if each.diagnostics]
         assert told.diagnostics == (BAD,)
         assert told.observation.endswith(f"\n\n{TOLD}")
@@ -143,3 +152,4 @@ async def test_nobody_is_asked_where_a_setting_says_so_or_no_model_reads_it(tmp_
     ) as stage:
         assert (await run_unattended(stage.session, stage.recorder, (T1,))).exit_code is ExitCode.DONE
         assert given.permitted == []
+        assert given.prepared == []

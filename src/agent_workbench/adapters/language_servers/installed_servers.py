@@ -30,7 +30,6 @@ ANSWER_SECONDS = 120.0
 """Time for an answer before a server is given up: the first one may load a whole project."""
 MAX_BYTES = 500_000
 """Size of the largest file that servers are asked about."""
-_CACHES = ".cache"
 _MODULES = "node_modules/.bin"
 
 
@@ -232,13 +231,11 @@ class _Server:
 
     async def _open(self) -> Connection:
         words = [self._program, *self._kind.argv[1:]]
-        cached = Path(self._around.environ.get("HOME") or "/nonexistent", _CACHES)
         command = Command(
             line=f"exec {shlex.join(words)}",
             folder=self._root,
             timeout_seconds=0.0,
-            # The package on PyPI keeps the program itself there.
-            environment={**self._variables, "PYRIGHT_PYTHON_CACHE_DIR": str(cached / "pyright-python")},
+            environment=self._variables,
         )
 
         async def start(streams: StandardStreams) -> ServerProcess:

@@ -273,8 +273,11 @@ def _said_of_work(event: Event) -> str:
 
 
 def time_taken(event: Event) -> str:
-    """Return result and duration of an action that ended, empty for any other event."""
-    return f"{event.result}, {event.seconds:.3f} s" if isinstance(event, ActionFinished) else ""
+    """Return result and duration of an action that ended, with its number of new diagnostics; empty for other events."""
+    if not isinstance(event, ActionFinished):
+        return ""
+    found = f"; {counted_text(len(event.diagnostics), 'new diagnostic')}" if event.diagnostics else ""
+    return f"{event.result}, {event.seconds:.3f} s{found}"
 
 
 def detail(event: Event) -> str:

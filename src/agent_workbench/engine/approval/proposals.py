@@ -135,9 +135,9 @@ async def _check_new(session: SessionContext, tool: Tool, draft: Draft) -> None:
 
 async def propose_draft(session: SessionContext, tool: Tool, draft: Draft) -> None:
     """Record a draft as a proposal; reject it at once if it contains a secret."""
-    proposal = _proposal(session, tool, draft)
-    await session.record(ActionProposed(proposal))
-    prepare_diagnostics(session, proposal)
+    await session.record(ActionProposed(_proposal(session, tool, draft)))
+    if tool.spec.permission is Permission.DIFF:
+        prepare_diagnostics(session, draft.paths)
     await refuse_if_redacted(session, draft)
 
 

@@ -1,20 +1,21 @@
 """Diagnostics of language servers about the diffs of a task."""
 
+from collections.abc import Sequence
+
 from agent_workbench.core.checks.language_servers import Diagnostic, permitted_servers
 from agent_workbench.core.events import PatchApplied
 from agent_workbench.core.ports.tools import AppliedDiff
-from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.rules.foreign_tasks import is_foreign
 from agent_workbench.core.settings import Permission
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.tool import ToolResult
 
 
-def prepare_diagnostics(session: SessionContext, proposal: Proposal) -> None:
-    """Let language servers look at the files of a proposed diff while it waits."""
-    servers = session.ports.language_servers
-    if servers is not None and proposal.kind is Permission.DIFF and session.state.run is not None:
-        servers.prepare(session.run.workspace.path, proposal.paths, _permitted(session))
+def prepare_diagnostics(session: SessionContext, paths: Sequence[str]) -> None:
+    """Let language servers look at files that a diff may change soon: those in a prompt, or of a proposed diff."""
+    servers, run = session.ports.language_servers, session.state.run
+    if servers is not None and run is not None and not (run.definition.edits or run.definition.changes_nothing):
+        servers.prepare(run.workspace.path, tuple(dict.fromkeys(paths)), _permitted(session))
 
 
 async def find_diagnostics(session: SessionContext, base: str, outcome: ToolResult) -> tuple[Diagnostic, ...]:

@@ -17,6 +17,7 @@ from agent_workbench.core.repo.retrieval import RELEVANT, Chunk, CodeQuery
 from agent_workbench.engine.compaction.compacted_context import relocate_chunk
 from agent_workbench.engine.knowledge.search import find_knowledge
 from agent_workbench.engine.prompt.step_history import shown_at
+from agent_workbench.engine.runtime.code_diagnostics import prepare_diagnostics
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.task.code_lookup import pin_mentions
@@ -73,6 +74,7 @@ async def _find_code(session: SessionContext, failing: str = "") -> None:
     drawn = await _map(context, found, query.text)
     shown = await context.for_prompt((*pinned, *found), anew=True) if failing else await context.for_prompt(found)
     await session.record(CodeRetrieved(told, shown, drawn, failing))
+    prepare_diagnostics(session, [each.path for each in shown])
     session.publisher.show_activity("")
 
 
