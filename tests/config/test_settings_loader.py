@@ -97,6 +97,11 @@ FAULTY = [
     ("python: 3.11\n", ".agent.yml:1:9: python: expected text, found 3.11"),
     ("test_command: true\n", ".agent.yml:1:15: test_command: expected text, found true"),
     ("test_command: no\n", ".agent.yml:1:15: test_command: expected text, found no"),
+    (
+        "language_servers: [ruff, pylsp]\n",
+        ".agent.yml:1:26: language_servers: expected language servers of basedpyright, pyright, ruff, clangd, gopls, "
+        "rust-analyzer, typescript-language-server, found 'pylsp'",
+    ),
     ("tools_allowed: finish\n", ".agent.yml:1:16: tools_allowed: expected a list (text each), found the text 'finish'"),
     (
         "tools_allowed:\n  - read_file\n  - serch_code\n",

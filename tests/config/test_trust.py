@@ -14,6 +14,7 @@ from agent_workbench.config.trust import trust_store
 from agent_workbench.config.trust.repo_trust import RepoTrust
 from agent_workbench.config.trust.trust_question import TrustQuestion, trust_question, with_trust, without_untrusted
 from agent_workbench.config.trust.trust_store import TrustStore
+from agent_workbench.core.checks.language_servers import SERVER_NAMES
 from agent_workbench.core.errors import StorageError, TrustError
 from agent_workbench.core.settings import Approval, Settings
 from agent_workbench.core.settings.infrastructure import InfrastructureSettings
@@ -86,6 +87,7 @@ RISKY = {
     "python": ("python: a", "python: b"),
     "test_command": ("test_command: a", "test_command: b"),
     "lint_command": ("lint_command: a", "lint_command: b"),
+    "language_servers": ("language_servers: [ruff]", "language_servers: [clangd]"),
     "tools_allowed": ("tools_allowed: [run_command]", "tools_allowed: [run_command, finish]"),
     "approvals.diff": ("approvals: {diff: auto}", "approvals: {diff: ask}"),
     "approvals.check": ("approvals: {check: auto}", "approvals: {check: ask}"),
@@ -230,6 +232,12 @@ def test_a_change_of_anything_that_is_obeyed_asks_again(tmp_path: Path, key: str
 @pytest.mark.parametrize("key", RISKY)
 def test_what_is_not_trusted_is_not_obeyed(tmp_path: Path, key: str) -> None:
     assert without_untrusted(load(tmp_path, RISKY[key][0])).settings == without_untrusted(load(tmp_path)).settings
+
+
+def test_no_list_of_language_servers_counts_unasked_where_the_user_chose_none(tmp_path: Path) -> None:
+    every = f"language_servers: [{', '.join(SERVER_NAMES)}]"
+    assert "language_servers" in ask(tmp_path, every).items
+    assert not ask(tmp_path, "language_servers: []").items
 
 
 @pytest.mark.parametrize("key", HARMLESS)

@@ -29,7 +29,7 @@ PROMPTS = "prompts in "
 # Keys that are harmless with any value. A key that is neither here nor in `BOUNDED` needs trust.
 HARMLESS = {
     *("ui.theme", "ui.notify", "ui.clipboard", "retrieval.exclude", "workspace.keep", "sandbox.require"),
-    *("limits.reflexion", "limits.review", "language_servers"),
+    *("limits.reflexion", "limits.review"),
 }
 HARMLESS_GROUPS = ("sampling.",)
 # Groups whose keys belong together and all need trust.
@@ -52,6 +52,7 @@ CONTEXT = "model.context_tokens"
 MEANINGS = {
     "test_command": "runs as the tests, in a sandbox without a question",
     "lint_command": "runs as the linter, in a sandbox without a question",
+    "language_servers": "look at changed files, in a sandbox without a question",
     "python": "runs the tests",
     "model.path": "is the model that is loaded",
     "model.server": "is started as the model's server",
@@ -211,6 +212,8 @@ def _is_harmless(key: str, value: object) -> bool:
         return False
     if key.startswith(HARMLESS_GROUPS):
         return True
+    if key == "language_servers":
+        return not value  # the user may have chosen none, so the default is no less than any other list
     if key in HARMLESS or value == default:
         return True
     if key == CONTEXT and isinstance(value, int):

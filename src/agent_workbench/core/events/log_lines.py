@@ -273,7 +273,7 @@ def _said_of_work(event: Event) -> str:
 
 
 def time_taken(event: Event) -> str:
-    """Return result and duration of an action that ended, with its number of new diagnostics; empty for other events."""
+    """Return result and duration of an action that ended, with its number of new diagnostics; empty for others."""
     if not isinstance(event, ActionFinished):
         return ""
     found = f"; {counted_text(len(event.diagnostics), 'new diagnostic')}" if event.diagnostics else ""
