@@ -5,6 +5,7 @@ import pytest
 
 from agent_workbench.config.settings_loader import LoadedSettings, load_settings
 from agent_workbench.core.errors import ConfigError
+from agent_workbench.core.model import Purpose
 from agent_workbench.core.settings import Approval, Settings
 
 BYTES_OR_TEXT = bytes | str
@@ -335,6 +336,14 @@ def test_an_endpoint_may_have_the_name_of_a_ranking(tmp_path: Path) -> None:
 def test_faults_of_a_flag_name_it(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^flag model\.ur: unknown setting 'model\.ur'; did you mean 'model\.url'\?"):
         load(tmp_path, None, None, {"model.ur": "x"})
+
+
+def test_a_flag_names_one_of_the_models_of_a_server_for_every_role(tmp_path: Path) -> None:
+    file = "model: {url: 'http://x', name: a}\nendpoints: {far: {url: 'http://y'}}\nroles: {executor: [far]}\n"
+    loaded = load(tmp_path, file, None, {"model.name": "b"}).settings
+    assert (loaded.model.name, loaded.chain(Purpose.EXECUTOR)) == ("b", ("model",))
+    with pytest.raises(ConfigError, match=r"--model-name 'b': model.url names no server that has it"):
+        load(tmp_path, "model: {path: a.gguf}\n", None, {"model.name": "b"})
 
 
 def test_llama_variables_are_heard_when_nothing_else_was_said(tmp_path: Path) -> None:

@@ -159,9 +159,10 @@ def main(plan_path: str, *arguments: str) -> int:
         def __init__(self, inner: EndpointModels) -> None:
             self._inner = inner
             self.close = inner.close
+            self.servers, self.load, self.unload = inner.servers, inner.load, inner.unload
 
-        async def named(self, name: str) -> Model:
-            found = await self._inner.named(name)
+        async def named(self, name: str, model: str = "") -> Model:
+            found = await self._inner.named(name, model)
             return HaltingModel(ScriptedModel(found, plan["scripts"]) if plan["scripts"] else found, halt)
 
     def endpoints(site: RepoContext, settings: Settings, say: Say) -> EndpointModels:

@@ -8,6 +8,7 @@ import pytest
 from tests.e2e.machine import Machine
 from tests.e2e.serving import listening
 from tests.fakes.faulty_server import END, PROPS, FaultyServer, as_json, delta, stream
+from tests.fakes.model_servers import ollama, router
 
 CHAINS = """
 endpoints:
@@ -36,6 +37,33 @@ def test_the_list_says_who_is_asked_for_what_and_asks_nobody(machine: Machine) -
     ]
     assert second.split() == ["executor", "near", url, "free", "no", "key"]
     assert (third.split()[:2], last.split()[:2]) == (["reflexion", "near"], ["planner", "far"])
+
+
+def test_models_of_a_server_are_listed_loaded_and_unloaded(machine: Machine) -> None:
+    server = router("coder:7b", "--large", loaded=("coder:7b",))
+    with listening(server) as url:
+        repo = _repo(machine, url)
+
+        def said(*words: str) -> tuple[int, list[str]]:
+            done = machine.agent("model", *words, cwd=repo)
+            return done.code, [" ".join(line.split()) for line in done.out.splitlines()]
+
+        by = f"llama-server at {url}"
+        assert said("served") == (0, [f"coder:7b (context 8,192) loaded {by}", f"--large not loaded {by}"])
+        assert said("load", "--", "--large") == (0, ["--large is loaded, context 8,192"])
+        assert said("unload", "coder:7b") == (0, ["coder:7b is not loaded"])
+        assert said("served")[1][0] == f"--large (context 8,192) loaded {by}"
+        unknown = machine.agent("model", "load", "nobody", cwd=repo)
+    assert unknown.code == 2
+    assert "no server of the settings lists a model 'nobody'" in unknown.err
+    gone = machine.agent("model", "served", cwd=repo)
+    assert (gone.code, f"nothing answers at {url}" in gone.out) == (5, True)
+
+
+def test_a_server_is_named_by_a_flag(machine: Machine) -> None:
+    with listening(ollama("a")) as url:
+        done = machine.agent("model", "load", "a", "--model-url", url, cwd=machine.home)
+    assert (done.code, done.out) == (0, "a is loaded, context 8,192\n")
 
 
 def test_the_status_says_who_answers_now_and_what_is_off(machine: Machine) -> None:

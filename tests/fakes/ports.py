@@ -14,6 +14,7 @@ from agent_workbench.core.errors import ConfigError, ModelError, PlanError, Work
 from agent_workbench.core.events import SkillText
 from agent_workbench.core.history.mode_approvals import PastAction, PastActions
 from agent_workbench.core.ids import TaskId
+from agent_workbench.core.local_models.found_models import FoundServer, ListedModel
 from agent_workbench.core.model import (
     AnswerCost,
     AnswerEnd,
@@ -114,8 +115,17 @@ class OneModel:
         self._model = model
         self.others = dict(others or {})
 
-    async def named(self, name: str) -> Model:
-        return self.others.get(name, self._model)
+    async def named(self, name: str, model: str = "") -> Model:
+        return self.others.get(model or name, self._model)
+
+    async def servers(self) -> tuple[FoundServer, ...]:
+        return ()
+
+    async def load(self, endpoint: str, model: str) -> ListedModel:
+        raise ConfigError(f"there is no server of an endpoint {endpoint!r}")
+
+    async def unload(self, endpoint: str, model: str) -> None:
+        await self.load(endpoint, model)
 
     async def close(self) -> None:
         for model in self.others.values():

@@ -3,6 +3,8 @@
 import asyncio
 import shlex
 import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,8 +22,9 @@ if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.core.diagnostics.findings import Finding
     from agent_workbench.core.diagnostics.model_trials import Fitness, ModelReport
     from agent_workbench.core.errors import ModelError
+    from agent_workbench.core.local_models.found_models import FoundServer, ListedModel
     from agent_workbench.core.model import ModelFacts
-    from agent_workbench.core.ports.model import Model
+    from agent_workbench.core.ports.model import EndpointModels, Model
     from agent_workbench.core.settings import Settings
 
 
@@ -74,6 +77,50 @@ async def listed_endpoints(invocation: Invocation, say: Say) -> "tuple[EndpointL
 
     repo, settings = await repo_or_folder(invocation, say)
     return endpoint_lines(settings, repo.invocation.environ)
+
+
+async def served_models(invocation: Invocation, say: Say) -> "tuple[FoundServer, ...]":
+    """Return the servers of the endpoints in the settings with their models, or why one lists none. Loads nothing."""
+    async with _endpoint_models(invocation, say) as endpoints:
+        return await endpoints.servers()
+
+
+async def load_model(invocation: Invocation, model: str, say: Say) -> "ListedModel":
+    """Load a model at the first server that lists it, and return it; raise `UsageError`, `ModelError`."""
+    async with _endpoint_models(invocation, say) as endpoints:
+        return await endpoints.load(_server_of(await endpoints.servers(), model), model)
+
+
+async def unload_model(invocation: Invocation, model: str, say: Say) -> None:
+    """Unload a model at the first server that lists it; raise `UsageError`, `ModelError`."""
+    async with _endpoint_models(invocation, say) as endpoints:
+        await endpoints.unload(_server_of(await endpoints.servers(), model), model)
+
+
+@asynccontextmanager
+async def _endpoint_models(invocation: Invocation, say: Say) -> "AsyncIterator[EndpointModels]":
+    repo, settings = await repo_or_folder(invocation, say)
+    endpoints = repo.endpoint_models(settings, say)
+    try:
+        yield endpoints
+    finally:
+        await endpoints.close()
+
+
+def _server_of(servers: "Sequence[FoundServer]", model: str) -> str:
+    """Return the endpoint of the first server that lists a model; one that loads models on request comes first."""
+    from agent_workbench.core.errors import UsageError
+    from agent_workbench.core.text.sanitizer import sanitize_line
+
+    able = [each for each in servers if each.model(model) is not None]
+    if not able:
+        reasons = "; ".join(each.problem for each in servers if each.problem)
+        raise UsageError(
+            f"no server of the settings lists a model {sanitize_line(model, 120)!r}"
+            + (f": {reasons}" if reasons else ""),
+            advice="`agent model served` shows what they list; --model-url names another server",
+        )
+    return next((each for each in able if each.manages), able[0]).endpoint
 
 
 async def model_named(invocation: Invocation, named: str, say: Say = say_nothing) -> "Model":

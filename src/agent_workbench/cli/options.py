@@ -99,10 +99,12 @@ def add_model_flags(verb: argparse.ArgumentParser) -> None:
     which.add_argument("--model", metavar="GGUF", help="serve this model file")
     which.add_argument("--model-url", metavar="URL", help="use the server at this address")
     which.add_argument("--endpoint", metavar="NAME", help="ask this endpoint of .agent.yml for everything")
+    verb.add_argument("--model-name", metavar="NAME", help="ask for this one of the server's models")
 
 
 def overrides(options: argparse.Namespace) -> Mapping[str, str]:
     """Return the settings given by flags, by dotted key."""
-    said = {"model.path": getattr(options, "model", None), "model.url": getattr(options, "model_url", None)}
+    flags = {"model.path": "model", "model.url": "model_url", "model.name": "model_name"}
+    said = {key: getattr(options, flag, None) for key, flag in flags.items()}
     said |= dict.fromkeys(ROLES, getattr(options, "endpoint", None))
     return {key: value for key, value in said.items() if value}

@@ -26,7 +26,7 @@ from agent_workbench.core.yaml_documents.nodes import DocumentError, Mark, Node,
 from agent_workbench.core.yaml_documents.typed_values import expected, is_nothing, join, read_value
 
 PREFIX = "AGENT_"
-FLAGS = {"model.path": "--model", "model.url": "--model-url", "roles": "--endpoint"}
+FLAGS = {"model.path": "--model", "model.url": "--model-url", "model.name": "--model-name", "roles": "--endpoint"}
 """Flag of a key, or of the keys of a group, if there is one."""
 NO_KEYS = "keep keys out of files: name the environment variable that holds it in {}"
 KEY_NAME = "api_key_env"

@@ -40,6 +40,7 @@ from agent_workbench.core.errors import ConfigError, StorageError
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.settings.infrastructure import InfrastructureSettings
 from agent_workbench.core.settings.models import SHORT_FORM
+from agent_workbench.core.text.amounts import quoted
 from agent_workbench.core.yaml_documents.nodes import MAX_BYTES, DocumentError
 from agent_workbench.system.repo_files import read_inside
 
@@ -131,7 +132,13 @@ def load_settings(
     shared, env_file = shared_servers(root), read_env_file(root, environ)
     repo = {**shared.layer, **file}
     layers = Layers(server_layer(environ), own, repo, environment_layer(environ), flag_layer(overrides))
-    return replace(combine_layers(layers, environ.get("HOME", "")), left_out=shared.problems, env_file=env_file)
+    loaded = replace(combine_layers(layers, environ.get("HOME", "")), left_out=shared.problems, env_file=env_file)
+    if "model.name" in overrides and not (loaded.settings.model.url or env_file.values):
+        raise ConfigError(
+            f"--model-name {quoted(overrides['model.name'])}: model.url names no server that has it",
+            advice="name the server with --model-url; an endpoint has its own `model`",
+        )
+    return loaded
 
 
 def _read_file(root: Path) -> bytes | None:
@@ -221,7 +228,7 @@ def _server_variables(lowest: Layer, others: Sequence[Layer]) -> Layer:
 
 def _without_chains(merged: dict[str, SourcedValue], flags: Layer) -> Layer:
     """Return the layer without chains if a flag names the model, which then serves every role."""
-    if not any(flags[key].value for key in ("model.path", "model.url") if key in flags):
+    if not any(flags[key].value for key in ("model.path", "model.url", "model.name") if key in flags):
         return merged
     return {key: said for key, said in merged.items() if not key.startswith("roles.") or key in flags}
 

@@ -1,6 +1,7 @@
 """Models found on this machine: those that can be used, and a line for each."""
 
 from collections.abc import Iterator, Mapping
+from enum import StrEnum
 
 from msgspec import Struct
 
@@ -14,17 +15,31 @@ PULL_ADVICE = (
 NOTHING_FOUND = "no server answers at the usual ports, and no GGUF file is in the usual folders"
 
 
+class ModelStatus(StrEnum):
+    """Status of a model at its server; `unknown`: the server does not say it."""
+
+    UNKNOWN = "unknown"
+    UNLOADED = "not loaded"
+    LOADING = "loading"
+    LOADED = "loaded"
+    SLEEPING = "sleeping"
+    FAILED = "failed to load"
+
+
 class ListedModel(Struct, frozen=True):
-    """A model that a server lists, and its context there (0: unknown)."""
+    """A model that a server lists, its context there (0: unknown), and whether it is in memory."""
 
     name: str
     context_tokens: int = 0
+    status: ModelStatus = ModelStatus.UNKNOWN
 
 
 class FoundServer(Struct, frozen=True):
     """A server on this machine: what usually is at its port, its address, its models of text.
 
-    `problem` says why none of them can be used now. `names_needed`: it wants a model's name in each request.
+    `problem` says why none of them can be used now. `names_needed`: it wants a model's name in each request. `manages`:
+    it loads and unloads models on request. It lists `left_out` more models. `endpoint` is its name in the settings,
+    empty for a server that was only found.
     """
 
     program: str
@@ -32,6 +47,26 @@ class FoundServer(Struct, frozen=True):
     models: tuple[ListedModel, ...] = ()
     problem: str = ""
     names_needed: bool = True
+    manages: bool = False
+    left_out: int = 0
+    endpoint: str = ""
+
+    def model(self, name: str) -> ListedModel | None:
+        """Return the listed model with this name; Ollama's `:latest` may be left out."""
+        same = {name, f"{name}:latest"}
+        return next((each for each in self.models if each.name in same), None)
+
+    def lines(self) -> Iterator[str]:
+        """Yield a line for each model with its status, or one that says why there is none."""
+        by = f"{self.program} at {self.url}" if self.program else self.url
+        if self.problem:
+            yield f"{by}: {self.problem}"
+            return
+        for model in self.models:
+            status = "" if model.status is ModelStatus.UNKNOWN else f"  {model.status}"
+            yield f"{_with_context(model)}{status}  {by}"
+        if self.left_out:
+            yield f"and {self.left_out:,} more  {by}"
 
 
 class FoundFile(Struct, frozen=True):

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from agent_workbench.core.local_models.found_models import FoundServer, ListedModel
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose
 from agent_workbench.core.plan.estimates import Complexity
 
@@ -36,10 +37,25 @@ class Model(Protocol):
 
 
 class EndpointModels(Protocol):
-    """The endpoints of the settings one by one, for questions that choose their own."""
+    """The endpoints of the settings one by one, for questions that choose their own, and the models of their servers.
 
-    async def named(self, name: str) -> Model:
-        """Return the model of one endpoint, with its price and cap; raise `ConfigError` for an unknown name."""
+    A server is named by one of its endpoints. Those with a price are left out: the price is that of one model.
+    """
+
+    async def named(self, name: str, model: str = "") -> Model:
+        """Return the model of one endpoint, or another `model` of its server, with its price and cap.
+
+        Raises `ConfigError` for an unknown name.
+        """
+
+    async def servers(self) -> tuple[FoundServer, ...]:
+        """Return the servers with their models, or why one lists none; within seconds. Loads nothing."""
+
+    async def load(self, endpoint: str, model: str) -> ListedModel:
+        """Load a model of a server and return it; raise `ConfigError`, `ModelError`."""
+
+    async def unload(self, endpoint: str, model: str) -> None:
+        """Unload a model of a server; raise `ConfigError`, `ModelError`."""
 
     async def close(self) -> None:
         """Release the servers that were asked."""

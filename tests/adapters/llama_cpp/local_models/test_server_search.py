@@ -13,11 +13,12 @@ from agent_workbench.adapters.llama_cpp.local_models.server_search import (
     candidates,
     find_servers,
 )
-from agent_workbench.core.local_models.found_models import FoundModels, FoundServer, ListedModel
+from agent_workbench.core.local_models.found_models import FoundModels, FoundServer, ListedModel, ModelStatus
 from tests.fakes.faulty_server import FaultyServer, as_json
 from tests.llama_fixtures import CONTEXT_TOKENS, LlamaServer
 
 SECONDS = 0.3
+UNLOADED = ModelStatus.UNLOADED
 
 
 @asynccontextmanager
@@ -142,7 +143,8 @@ async def test_what_ollama_has_loaded_comes_first_with_its_context() -> None:
     async with answering({"/v1/models": names, "/api/ps": loaded}) as server:
         (found,) = await find_servers((ServerCandidate("a server", server.url),), 30)
     assert found.program == "Ollama"
-    assert found.models == (ListedModel("coder:7b", 4096), ListedModel("big:70b"))
+    loaded_model, other = ListedModel("coder:7b", 4096, ModelStatus.LOADED), ListedModel("big:70b", 0, UNLOADED)
+    assert found.models == (loaded_model, other)
 
 
 @pytest.mark.parametrize("older", [True, False])
@@ -155,7 +157,8 @@ async def test_what_lm_studio_has_loaded_comes_first_with_its_context(older: boo
         own["/api/v1/models"] = {"models": [{"key": "a", "loaded_instances": []}, new]}
     async with answering({"/v1/models": names, **own}) as server:
         (found,) = await find_servers((ServerCandidate("vLLM", server.url),), 30)
-    assert (found.program, found.models) == ("LM Studio", (ListedModel("b", 8192), ListedModel("a")))
+    loaded = ListedModel("b", 8192, ModelStatus.LOADED)
+    assert (found.program, found.models) == ("LM Studio", (loaded, ListedModel("a", 0, UNLOADED)))
 
 
 async def test_a_router_offers_its_models_the_loaded_ones_first() -> None:

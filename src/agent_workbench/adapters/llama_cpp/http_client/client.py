@@ -99,7 +99,8 @@ class LlamaCppModel:
         known = await detect_capabilities(self._endpoint, self._model_name, self._on_status, deadline, self._known)
         if known is not self._known and self._loads and known.context.program:
             self._on_status(f"the server at {self._endpoint.address} loads {known.model_name}")
-            if await load_model(self._endpoint, known.model_name, known.context, deadline):
+            reply = await load_model(self._endpoint, known.model_name, known.context, deadline)
+            if reply is not None and reply.ok:
                 before = known if known.context.tokens else None
                 known = await detect_capabilities(self._endpoint, self._model_name, self._on_status, deadline, before)
         if known is not self._known:

@@ -1,11 +1,11 @@
 """Context of a server whose list of models does not state it: told by its own routes, or shown by what it read."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from agent_workbench.adapters.llama_cpp.http_client.endpoint import Endpoint
+from agent_workbench.adapters.llama_cpp.http_client.endpoint import Endpoint, Reply
 from agent_workbench.adapters.llama_cpp.http_client.json_values import (
     JsonObject,
     list_at,
@@ -21,7 +21,8 @@ OLLAMA, LM_STUDIO = "Ollama", "LM Studio"
 _OLLAMA = "/api/ps"
 _LM_STUDIO = "/api/v1/models"
 _LM_STUDIO_OLDER = "/api/v0/models"
-_LM_STUDIO_MARKS = {_LM_STUDIO: "loaded_instances", _LM_STUDIO_OLDER: "state"}
+_INSTANCES = "loaded_instances"
+_LM_STUDIO_MARKS = {_LM_STUDIO: _INSTANCES, _LM_STUDIO_OLDER: "state"}
 _STATED_BY = frozenset({_OLLAMA, _LM_STUDIO, _LM_STUDIO_OLDER})
 _LATEST = ":latest"
 _SET_CONTEXT = "num_ctx"
@@ -79,8 +80,21 @@ async def find_context(endpoint: Endpoint, model_name: str, deadline: float) -> 
     return LoadedContext()
 
 
-async def load_model(endpoint: Endpoint, model_name: str, context: LoadedContext, deadline: float) -> bool:
-    """Load a model as its first answer would do, where that shows its context; return False if it does not.
+class LoadedModels(Struct, frozen=True):
+    """What a program says of its models: the context (0: unknown) of each loaded one, by every name of the model.
+
+    `program` is empty for other servers than Ollama and LM Studio. `listed` are the models of text that it has on its
+    disk, where its list in OpenAI's form may lack them. `manages`: it loads and unloads models on request.
+    """
+
+    program: str = ""
+    contexts: Mapping[str, int] = field(default_factory=dict)
+    listed: tuple[str, ...] = ()
+    manages: bool = False
+
+
+async def load_model(endpoint: Endpoint, model_name: str, context: LoadedContext, deadline: float) -> Reply | None:
+    """Load a model as its first answer would do, where that shows its context; return the reply, None if it does not.
 
     Ollama is always asked: a model may be loaded with a context that another client wants, and is loaded anew for the
     first request that does not state one. Raises `ModelUnavailable`.
@@ -91,8 +105,8 @@ async def load_model(endpoint: Endpoint, model_name: str, context: LoadedContext
         body = {"model": model_name, "messages": [{"role": "user", "content": "?"}], "max_tokens": 1}
         reply = await endpoint.post("/v1/chat/completions", body, deadline)
     else:
-        return False
-    return reply.ok
+        return None
+    return reply
 
 
 async def loaded_context(endpoint: Endpoint, source: str, model_name: str, deadline: float) -> int:
@@ -101,22 +115,36 @@ async def loaded_context(endpoint: Endpoint, source: str, model_name: str, deadl
     return next((tokens for entry in entries if (tokens := _tokens(entry, model_name))), 0)
 
 
-async def loaded_models(endpoint: Endpoint, deadline: float) -> tuple[str, Mapping[str, int]]:
-    """Return the program of a server, and the context of each model that it has loaded, by every name of the model.
+async def loaded_models(endpoint: Endpoint, deadline: float) -> LoadedModels:
+    """Return what a server says of its loaded models by a route of its own; raise `ModelUnavailable`. Loads nothing."""
+    said = await _said(endpoint, _OLLAMA, deadline)
+    if isinstance(said.get("models"), list):
+        return LoadedModels(OLLAMA, dict(_contexts(_objects(said, "models"))), manages=True)
+    for route, key in ((_LM_STUDIO, "models"), (_LM_STUDIO_OLDER, "data")):
+        mark = _LM_STUDIO_MARKS[route]
+        entries = [entry for entry in _objects(await _said(endpoint, route, deadline), key) if mark in entry]
+        if entries:
+            loaded = (each for each in entries if list_at(each, mark) or text_at(each, mark) == "loaded")
+            listed = (text_at(each, "key") for each in entries if text_at(each, "type") == "llm")
+            names = tuple(name for name in listed if name)
+            return LoadedModels(LM_STUDIO, dict(_contexts(loaded)), names, manages=route == _LM_STUDIO)
+    return LoadedModels()
 
-    Loads nothing. The program is empty for other servers than Ollama and LM Studio. Raises `ModelUnavailable`.
-    """
-    for program, route, key, mark in (
-        (OLLAMA, _OLLAMA, "models", ""),
-        (LM_STUDIO, _LM_STUDIO, "models", _LM_STUDIO_MARKS[_LM_STUDIO]),
-        (LM_STUDIO, _LM_STUDIO_OLDER, "data", _LM_STUDIO_MARKS[_LM_STUDIO_OLDER]),
-    ):
-        said = await _said(endpoint, route, deadline)
-        entries = [entry for entry in list_at(said, key) if isinstance(entry, dict)]
-        if isinstance(said.get(key), list) and (not mark or any(mark in entry for entry in entries)):
-            names = ((name, _tokens(entry, name)) for entry in entries for name in _all_names(entry))
-            return program, {name: tokens for name, tokens in names if tokens}
-    return "", {}
+
+async def instances_of(endpoint: Endpoint, model_name: str, deadline: float) -> tuple[str, ...]:
+    """Return the identifiers of a model's loaded instances in LM Studio; raise `ModelUnavailable`."""
+    entries = _entries(await _said(endpoint, _LM_STUDIO, deadline), model_name)
+    return tuple(filter(None, (text_at(each, "id") for entry in entries for each in _objects(entry, _INSTANCES))))
+
+
+def _contexts(entries: Iterable[JsonObject]) -> Iterator[tuple[str, int]]:
+    for entry in entries:
+        for name in _all_names(entry):
+            yield name, _tokens(entry, name)
+
+
+def _objects(value: JsonObject, key: str) -> Iterator[JsonObject]:
+    return (entry for entry in list_at(value, key) if isinstance(entry, dict))
 
 
 async def _ollama(endpoint: Endpoint, model_name: str, deadline: float) -> LoadedContext:
@@ -148,14 +176,13 @@ def _names(entry: JsonObject) -> set[str]:
 
 
 def _all_names(entry: JsonObject) -> set[str]:
-    instances = (each for each in list_at(entry, "loaded_instances") if isinstance(each, dict))
     names = [text_at(entry, key) for key in ("name", "model", "key", "id")]
-    return {name for name in (*names, *(text_at(each, "id") for each in instances)) if name}
+    return {name for name in (*names, *(text_at(each, "id") for each in _objects(entry, _INSTANCES))) if name}
 
 
 def _tokens(entry: JsonObject, model_name: str) -> int:
     """Return the context of a loaded model; of several instances that of the named one, else the smallest."""
-    instances = [each for each in list_at(entry, "loaded_instances") if isinstance(each, dict)]
+    instances = list(_objects(entry, _INSTANCES))
     named = [each for each in instances if text_at(each, "id") == model_name]
     sizes = [number_at(object_at(each, "config"), "context_length") for each in named or instances]
     told = number_at(entry, "loaded_context_length") or number_at(entry, "context_length")

@@ -5,19 +5,18 @@ import importlib
 import ipaddress
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from agent_workbench.core.errors import WorkbenchError
-from agent_workbench.core.local_models.found_models import FoundServer, ListedModel
+from agent_workbench.core.local_models.found_models import FoundServer, ListedModel, ModelStatus
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.system.loopback import is_loopback
 
 if TYPE_CHECKING:
+    from agent_workbench.adapters.llama_cpp.http_client.context_size import LoadedModels
     from agent_workbench.adapters.llama_cpp.http_client.endpoint import Endpoint, Reply
     from agent_workbench.adapters.llama_cpp.http_client.json_values import JsonObject
 
@@ -32,6 +31,12 @@ _CONTEXT_KEYS = ("n_ctx", "max_model_len", "max_context_length", "context_length
 _LLAMA_CPP = "llamacpp"
 _CLIENT = "agent_workbench.adapters.llama_cpp.http_client.endpoint"
 _KEY_WANTED = frozenset({401, 403})
+_STATUSES = {
+    "loaded": ModelStatus.LOADED,
+    "loading": ModelStatus.LOADING,
+    "sleeping": ModelStatus.SLEEPING,
+    "unloaded": ModelStatus.UNLOADED,
+}
 
 
 class ServerCandidate(Struct, frozen=True):
@@ -155,54 +160,85 @@ async def _ask(candidate: ServerCandidate, deadline: float) -> FoundServer | Non
 
     endpoint = Endpoint(candidate.url)
     try:
-        reply = await _get(endpoint, "/v1/models", deadline)
-        program, contexts = await _loaded(endpoint, deadline) if reply.ok else ("", {})
+        return await ask_server(endpoint, candidate, deadline, _MOST_MODELS)
     except WorkbenchError:
         return None
     finally:
         await endpoint.close()
+
+
+async def ask_server(
+    endpoint: "Endpoint", candidate: ServerCandidate, deadline: float, most_models: int = _MOST_LISTED
+) -> FoundServer | None:
+    """Return what a server lists, at most so many models; None for another kind of server. Loads nothing.
+
+    `deadline` is the event loop's time. Raises `ModelError` if it does not answer in time.
+    """
+    from agent_workbench.adapters.llama_cpp.http_client.server_errors import model_error
+
+    reply = await _get(endpoint, "/v1/models", deadline)
     if reply.status in _KEY_WANTED:
         problem = "wants an API key; set model.url and model.api_key_env"
         return FoundServer(candidate.program, candidate.url, problem=problem)
     if endpoint.fault(reply).is_loading:
         return FoundServer(candidate.program, candidate.url, problem="is still loading its model")
-    return _listed(replace(candidate, program=program or candidate.program), reply, contexts)
+    if not reply.ok:
+        raise model_error(endpoint.fault(reply), endpoint.address)
+    return _listed(candidate, reply, await _loaded(endpoint, deadline), most_models)
 
 
-async def _loaded(endpoint: "Endpoint", deadline: float) -> tuple[str, Mapping[str, int]]:
-    """Return a server's program and the contexts of its loaded models, as far as it says so in time."""
-    from agent_workbench.adapters.llama_cpp.http_client.context_size import loaded_models
+async def _loaded(endpoint: "Endpoint", deadline: float) -> "LoadedModels":
+    """Return what a server says of its loaded models, as far as it says so in time."""
+    from agent_workbench.adapters.llama_cpp.http_client.context_size import LoadedModels, loaded_models
 
     try:
         return await loaded_models(endpoint, deadline)
     except WorkbenchError:
-        return "", {}
+        return LoadedModels()
 
 
-def _listed(candidate: ServerCandidate, reply: "Reply", contexts: Mapping[str, int]) -> FoundServer | None:
-    from agent_workbench.adapters.llama_cpp.http_client.json_values import list_at, text_at
+def _listed(candidate: ServerCandidate, reply: "Reply", loaded: "LoadedModels", most_models: int) -> FoundServer | None:
+    from agent_workbench.adapters.llama_cpp.http_client.json_values import list_at, object_at, text_at
 
-    said = reply.json if reply.ok else None
+    said = reply.json
     if said is None or not isinstance(said.get("data"), list):
         return None
-    entries = [entry for entry in list_at(said, "data") if isinstance(entry, dict)][:_MOST_LISTED]
+    entries = [entry for entry in list_at(said, "data") if isinstance(entry, dict)]
+    shown = {text_at(entry, "id") for entry in entries}
+    entries += [{"id": name} for name in loaded.listed if name not in shown]
     own = any(text_at(entry, "owned_by") == _LLAMA_CPP for entry in entries)
-    # What is loaded answers at once. A router's entries have a status.
-    entries.sort(key=lambda entry: text_at(entry, "id") not in contexts and not _is_loaded(entry))
-    found = (model for entry in entries if (model := _model(entry, contexts)) is not None)
-    models = tuple(islice(found, _MOST_MODELS))
-    problem = "" if models else "lists no model of text"
-    program = "llama-server" if own else candidate.program
-    return FoundServer(program, candidate.url, models, problem, names_needed=not (own and len(entries) == 1))
+    # Only a router's entries have a status.
+    routes = any(text_at(object_at(entry, "status"), "value") for entry in entries)
+    left_out, entries = max(0, len(entries) - _MOST_LISTED), entries[:_MOST_LISTED]
+    found = [model for entry in entries if (model := _model(entry, loaded)) is not None]
+    # What is loaded answers at once.
+    found.sort(key=lambda model: model.status is not ModelStatus.LOADED)
+    models = tuple(found[:most_models])
+    return FoundServer(
+        program="llama-server" if own or routes else loaded.program or candidate.program,
+        url=candidate.url,
+        models=models,
+        problem="" if models else "lists no model of text",
+        names_needed=not (own and len(entries) == 1 and not routes),
+        manages=routes or loaded.manages,
+        left_out=left_out + len(found) - len(models),
+    )
 
 
-def _is_loaded(entry: "JsonObject") -> bool:
+def _status(entry: "JsonObject", loaded: "LoadedModels") -> ModelStatus:
     from agent_workbench.adapters.llama_cpp.http_client.json_values import object_at, text_at
 
-    return text_at(object_at(entry, "status"), "value") == "loaded"
+    told = object_at(entry, "status")
+    if told:
+        if told.get("failed") is True:
+            return ModelStatus.FAILED
+        return _STATUSES.get(text_at(told, "value"), ModelStatus.UNKNOWN)
+    if not loaded.program:
+        return ModelStatus.UNKNOWN
+    return ModelStatus.LOADED if text_at(entry, "id") in loaded.contexts else ModelStatus.UNLOADED
 
 
-def _model(entry: "JsonObject", contexts: Mapping[str, int]) -> ListedModel | None:
+def _model(entry: "JsonObject", loaded: "LoadedModels") -> ListedModel | None:
     from agent_workbench.adapters.llama_cpp.http_client.json_values import number_at, object_at, text_at
 
     name = text_at(entry, "id")
@@ -211,7 +247,7 @@ def _model(entry: "JsonObject", contexts: Mapping[str, int]) -> ListedModel | No
         return None
     places = (object_at(entry, "meta"), entry)
     found = (number for place in places for key in _CONTEXT_KEYS if (number := number_at(place, key)))
-    return ListedModel(name, contexts.get(name, 0) or next(found, 0))
+    return ListedModel(name, loaded.contexts.get(name, 0) or next(found, 0), _status(entry, loaded))
 
 
 async def _get(endpoint: "Endpoint", path: str, deadline: float) -> "Reply":

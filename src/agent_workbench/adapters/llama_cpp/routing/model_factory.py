@@ -37,14 +37,11 @@ def model_from_settings(
     Without `loads` a server at an address is only asked about a model, and loads none for it.
     Raises `ConfigError` for an invalid address or key.
     """
-    # A file in the settings or a flag has priority; the variable may be set for other programs.
-    url = settings.url or ("" if settings.path else environ.get(URL_VARIABLE, ""))
-    if url:
-        key = environ.get(settings.api_key_env, "") if settings.api_key_env else ""
+    if url := address_of(settings, environ):
         turns = shared.turns(url) if shared is not None else None
         return LlamaCppModel(
             url,
-            api_key=key.strip(),
+            api_key=key_of(settings, environ),
             model_name=settings.name,
             on_status=on_status,
             turns=turns,
@@ -60,6 +57,17 @@ def model_from_settings(
         served = settings.path, settings.serving
         return shared.take(served, make, on_status) if shared is not None else make(on_status)
     return unconfigured()
+
+
+def address_of(settings: ModelSettings, environ: Mapping[str, str]) -> str:
+    """Return the address of the server that is asked, empty if it is one of ours or there is none."""
+    # A file in the settings or a flag has priority; the variable may be set for other programs.
+    return settings.url or ("" if settings.path else environ.get(URL_VARIABLE, ""))
+
+
+def key_of(settings: ModelSettings, environ: Mapping[str, str]) -> str:
+    """Return the API key of the server, empty if it has none."""
+    return environ.get(settings.api_key_env, "").strip() if settings.api_key_env else ""
 
 
 def embedded_server(

@@ -2,19 +2,29 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.http_client.turns import OnStatus
 from agent_workbench.adapters.llama_cpp.local_models.gguf_header import read_model_file
+from agent_workbench.adapters.llama_cpp.local_models.served_models import ServedModels
 from agent_workbench.adapters.llama_cpp.routing.chain import ChainedModel
 from agent_workbench.adapters.llama_cpp.routing.chain_link import ChainLink, StatusRelay
 from agent_workbench.adapters.llama_cpp.routing.endpoint_order import quota_of
-from agent_workbench.adapters.llama_cpp.routing.model_factory import UnusableModel, model_from_settings
+from agent_workbench.adapters.llama_cpp.routing.model_factory import (
+    UnusableModel,
+    address_of,
+    key_of,
+    model_from_settings,
+)
 from agent_workbench.adapters.llama_cpp.routing.priced_model import PricedModel
 from agent_workbench.adapters.llama_cpp.routing.spending_ledger import LocalSpending, SpendingLedger
 from agent_workbench.adapters.llama_cpp.server.shared_models import SharedModels
 from agent_workbench.core.diagnostics.endpoints import endpoint_named
 from agent_workbench.core.errors import ConfigError, ModelRefused
+from agent_workbench.core.local_models.found_models import FoundServer, ListedModel
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.ports.machine import Machine
 from agent_workbench.core.ports.model import Model, Spending
@@ -22,6 +32,7 @@ from agent_workbench.core.settings import Settings
 from agent_workbench.core.settings.models import SHORT_FORM, EndpointSettings, ModelSettings
 
 ONE = (SHORT_FORM,)
+SERVERS_ADVICE = "`agent model served` shows the servers whose models can be chosen; those with a price are left out"
 
 
 class ModelRegistry:
@@ -49,7 +60,7 @@ class ModelRegistry:
         self._on_status = on_status
         self._shared = shared
         self._machine = machine
-        self._links: dict[str, ChainLink] = {}
+        self._links: dict[tuple[str, str], ChainLink] = {}
         self._made: list[Model] = []
         self._served: dict[tuple[str, str], tuple[Model, StatusRelay]] = {}
 
@@ -67,10 +78,27 @@ class ModelRegistry:
             quota=quota_of(self.spending, self._settings.cost_cap_daily),
         )
 
-    def for_one(self, name: str) -> Model:
-        """Return the model of one endpoint by its name, with its spending cap."""
+    def for_one(self, name: str, model: str = "") -> Model:
+        """Return the model of one endpoint by its name, or another `model` of its server, with its spending cap."""
         quota = quota_of(self.spending, self._settings.cost_cap_daily)
-        return ChainedModel({Purpose.EXECUTOR: (self._link(name),)}, self._on_status, quota=quota)
+        return ChainedModel({Purpose.EXECUTOR: (self._link(name, model),)}, self._on_status, quota=quota)
+
+    def served(self) -> Mapping[str, ServedModels]:
+        """Return the servers whose models can be listed, loaded and chosen, by the name of an endpoint in a chain.
+
+        An endpoint with a price is left out: its price is that of one model.
+        """
+        found: dict[str, ServedModels] = {}
+        addresses: set[str] = set()
+        for name in dict.fromkeys(name for purpose in Purpose for name in self._settings.chain(purpose)):
+            endpoint = self._endpoint(name)
+            meant = _as_model(endpoint, None)
+            url = address_of(meant, self._environ) if endpoint.dollars_per_million_tokens.is_free else ""
+            if url and url not in addresses:
+                addresses.add(url)
+                with suppress(ConfigError):  # whoever asks its model is told
+                    found[name] = ServedModels(url, name, self._on_status, api_key=key_of(meant, self._environ))
+        return found
 
     def looked_at(self, name: str) -> Model | None:
         """Return the model of one endpoint for inspection only: its answers would not be counted against the cap.
@@ -96,15 +124,17 @@ class ModelRegistry:
         """Close the models that were created."""
         await asyncio.gather(*(model.close() for model in self._made))
 
-    def _link(self, name: str) -> ChainLink:
-        if name not in self._links:
+    def _link(self, name: str, other: str = "") -> ChainLink:
+        if (name, other) not in self._links:
             endpoint = self._endpoint(name)
+            if other:
+                endpoint = replace(endpoint, model=other)
             model, status_relay = self._model(name, endpoint)
             price = endpoint.dollars_per_million_tokens
             if not price.is_free:
                 model = PricedModel(model, name, price, self._settings.cost_cap_daily, self.spending, self._on_status)
-            self._links[name] = ChainLink(name, model, status_relay, price)
-        return self._links[name]
+            self._links[name, other] = ChainLink(name, model, status_relay, price)
+        return self._links[name, other]
 
     def _endpoint(self, name: str) -> EndpointSettings:
         endpoint = endpoint_named(self._settings, name)
@@ -173,19 +203,45 @@ class RegisteredEndpoints:
         self._make = registry
         self._wrap = wrap
         self._registry: ModelRegistry | None = None
-        self._models: dict[str, Model] = {}
+        self._models: dict[tuple[str, str], Model] = {}
+        self._served: Mapping[str, ServedModels] | None = None
         self._turn = asyncio.Lock()
 
-    async def named(self, name: str) -> Model:
+    async def named(self, name: str, model: str = "") -> Model:
         async with self._turn:
-            if name not in self._models:
-                self._models[name] = await asyncio.to_thread(self._made, name)
-            return self._models[name]
+            if (name, model) not in self._models:
+                self._models[name, model] = await asyncio.to_thread(self._made, name, model)
+            return self._models[name, model]
 
-    def _made(self, name: str) -> Model:
+    async def servers(self) -> tuple[FoundServer, ...]:
+        return tuple(await asyncio.gather(*(each.list() for each in (await self._all_served()).values())))
+
+    async def load(self, endpoint: str, model: str) -> ListedModel:
+        return await (await self._server(endpoint)).load(model)
+
+    async def unload(self, endpoint: str, model: str) -> None:
+        await (await self._server(endpoint)).unload(model)
+
+    async def _server(self, endpoint: str) -> ServedModels:
+        served = await self._all_served()
+        if endpoint not in served:
+            raise ConfigError(f"there is no server of an endpoint {endpoint!r}", advice=SERVERS_ADVICE)
+        return served[endpoint]
+
+    async def _all_served(self) -> Mapping[str, ServedModels]:
+        async with self._turn:
+            if self._served is None:
+                self._served = await asyncio.to_thread(lambda: self._registered().served())
+            return self._served
+
+    def _made(self, name: str, model: str) -> Model:
+        return self._wrap(self._registered().for_one(name, model))
+
+    def _registered(self) -> ModelRegistry:
         if self._registry is None:
             self._registry = self._make()
-        return self._wrap(self._registry.for_one(name))
+        return self._registry
 
     async def close(self) -> None:
-        await asyncio.gather(*(model.close() for model in self._models.values()))
+        closing: list[Model | ServedModels] = [*self._models.values(), *(self._served or {}).values()]
+        await asyncio.gather(*(each.close() for each in closing))

@@ -1,4 +1,4 @@
-"""`agent model`: pull, list, remove, serve and test models, or show their status and test report."""
+"""`agent model`: pull, list, remove, serve, load, unload and test models, or show their status and test report."""
 
 import argparse
 import asyncio
@@ -54,6 +54,15 @@ def configure(verb: argparse.ArgumentParser) -> None:
     serving.add_argument(
         "path", nargs="?", default="", metavar="FILE", help="the file (default: model.path of .agent.yml)"
     )
+    served = add_verb(
+        below, "served", "list the models of the servers in the settings, and which are loaded", show_served
+    )
+    loading = add_verb(below, "load", "load a model of such a server, and wait until it is in memory", load)
+    unloading = add_verb(below, "unload", "unload a model of such a server", unload)
+    for managing in (loading, unloading):
+        managing.add_argument("name", metavar="NAME", help="as `agent model served` prints it")
+    for managing in (served, loading, unloading):
+        managing.add_argument("--model-url", metavar="URL", help="the server at this address")
     asking = add_verb(below, "status", "show which model answers for each role, and its capabilities", status)
     add_model_flags(asking)
     trying = add_verb(below, "test", "ask a model ten small questions, and report for which role it is fit", test)
@@ -124,6 +133,37 @@ def _cells(line: "EndpointLine") -> tuple[str, ...]:
     price = "free" if line.price.is_free else f"${line.price.input:g} in, ${line.price.output:g} out a million tokens"
     key = f"key in {line.key_variable}{'' if line.key_set else ', which is not set'}" if line.key_variable else "no key"
     return line.role, line.name, line.where or "nothing is set", price, key
+
+
+def show_served(options: argparse.Namespace) -> int:
+    """Print a line for each model of each server; exit with 5 if no server lists any."""
+    from agent_workbench.api.models import served_models
+
+    servers = asyncio.run(served_models(Invocation(Path.cwd(), os.environ, overrides(options)), say_aside))
+    for line in (line for server in servers for line in server.lines()):
+        say(line)
+    if not servers:
+        say_aside("the settings name no server; set model.url, or say --model-url URL")
+    return ExitCode.DONE if any(server.models for server in servers) else ExitCode.MODEL
+
+
+def load(options: argparse.Namespace) -> int:
+    """Load a model and print its context there."""
+    from agent_workbench.api.models import load_model
+
+    model = asyncio.run(load_model(Invocation(Path.cwd(), os.environ, overrides(options)), options.name, say_aside))
+    context = f", context {model.context_tokens:,}" if model.context_tokens else ""
+    say(f"{model.name} is {model.status}{context}")
+    return ExitCode.DONE
+
+
+def unload(options: argparse.Namespace) -> int:
+    """Unload a model."""
+    from agent_workbench.api.models import unload_model
+
+    asyncio.run(unload_model(Invocation(Path.cwd(), os.environ, overrides(options)), options.name, say_aside))
+    say(f"{sanitize_line(options.name, 120)} is not loaded")
+    return ExitCode.DONE
 
 
 def serve(options: argparse.Namespace) -> int:

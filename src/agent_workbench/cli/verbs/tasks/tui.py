@@ -52,7 +52,7 @@ def _serve(options: argparse.Namespace) -> int:
     """Serve the workbench until it is stopped; each page runs `agent tui` with the same flags."""
     from agent_workbench.api.screen_services import serve_workbench
 
-    flags = {name: getattr(options, name) for name in ("session", "model", "model_url", "endpoint")}
+    flags = {name: getattr(options, name) for name in ("session", "model", "model_url", "model_name", "endpoint")}
     words = ["tui", "--served", *(["--new"] if options.new else [])]
     words += [word for name, said in flags.items() if said for word in (f"--{name.replace('_', '-')}", said)]
     words += ["--", *options.words] if options.words else []
