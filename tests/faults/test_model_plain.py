@@ -6,10 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
-from agent_workbench.core.errors import ModelRefused
+from agent_workbench.core.errors import ModelRefused, ModelUnavailable
 from agent_workbench.core.model import Sampling
 from tests.adapters.llama_cpp.answers import ask, collect
 from tests.fakes.faulty_server import DONE, END, PROPS, FaultyServer, as_json, delta, error, event, stream
+from tests.fakes.model_servers import router
 
 MODELS = as_json({"object": "list", "data": [{"id": "first"}, {"id": "second"}]})
 
@@ -164,6 +165,38 @@ async def test_a_router_is_asked_about_the_model_behind_it(server: FaultyServer)
     assert (facts.model, facts.context_tokens, facts.off) == ("a/b c", 4096, ())
     assert server.asked("/v1/chat/completions")[0].json["model"] == "a/b c"
     assert {request.json["model"] for request in server.asked("/tokenize")} == {"a/b c"}
+
+
+async def test_a_router_loads_the_model_first_and_is_waited_for() -> None:
+    said: list[str] = []
+    server = router("one", "two", loaded=("one",))
+    server.loads_after = 2
+    async with server:
+        model = LlamaCppModel(server.url, model_name="two", on_status=said.append)
+        assert (await model.observe()).context_tokens == server.context_tokens
+        await model.observe()
+        await model.close()
+    assert len(server.asked("/models/load")) == 1
+    assert any("loads its model" in line for line in said)
+
+
+async def test_a_model_that_a_router_cannot_load_is_an_error() -> None:
+    server = router("one")
+    server.broken.add("one")
+    async with server:
+        model = LlamaCppModel(server.url)
+        with pytest.raises(ModelUnavailable, match="could not load one"):
+            await model.observe()
+        await model.close()
+
+
+async def test_a_router_that_is_only_looked_at_loads_nothing() -> None:
+    async with router("one") as server:
+        model = LlamaCppModel(server.url, loads=False)
+        facts = await model.observe()
+        await model.close()
+        assert (facts.model, facts.context_tokens, server.asked("/models/load")) == ("one", 0, [])
+        assert [each.path for each in server.requests if "props?" in each.path] == ["/props?model=one&autoload=false"]
 
 
 async def test_a_server_that_tells_what_its_cache_held_is_known_by_its_answers(server: FaultyServer) -> None:

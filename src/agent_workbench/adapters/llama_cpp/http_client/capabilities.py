@@ -20,7 +20,7 @@ from agent_workbench.adapters.llama_cpp.http_client.json_values import (
     object_at,
     text_at,
 )
-from agent_workbench.adapters.llama_cpp.http_client.server_errors import model_error
+from agent_workbench.adapters.llama_cpp.http_client.server_errors import ServerError, model_error
 from agent_workbench.adapters.llama_cpp.http_client.token_counts import (
     LLAMA_CPP,
     LLAMA_CPP_PYTHON,
@@ -29,12 +29,15 @@ from agent_workbench.adapters.llama_cpp.http_client.token_counts import (
 )
 from agent_workbench.adapters.llama_cpp.http_client.turns import Backoff, OnStatus
 from agent_workbench.adapters.llama_cpp.vocabulary import THOUGHT_START
-from agent_workbench.core.errors import ModelRefused
+from agent_workbench.core.errors import ModelRefused, ModelUnavailable
 from agent_workbench.core.model import ModelFacts
+from agent_workbench.core.text.sanitizer import sanitize_line
 
 # A server answers these questions at once, even while it loads its model.
 _REPLY_SECONDS = 30.0
 _ROUTER = "router"
+_NOT_IN_MEMORY = frozenset({"unloaded", "loading"})
+_LOADING = ServerError(HTTPStatus.SERVICE_UNAVAILABLE, "", "loading model")
 _SAMPLERS = frozenset({"top_k", "min_p"})
 _RELATIVE = _SAMPLERS | {"grammar"}
 _OWN = _RELATIVE | {"cache_prompt", "return_progress", "thinking_budget_tokens"}
@@ -62,11 +65,17 @@ class ServerCapabilities(Struct, frozen=True):
 
 
 async def detect_capabilities(
-    endpoint: Endpoint, model_name: str, on_status: OnStatus, deadline: float, known: ServerCapabilities | None = None
+    endpoint: Endpoint,
+    model_name: str,
+    on_status: OnStatus,
+    deadline: float,
+    known: ServerCapabilities | None = None,
+    *,
+    loads: bool = True,
 ) -> ServerCapabilities:
     """Wait until the server is ready (at most until `deadline`, the event loop's time) and return what it supports.
 
-    Nothing is tried again while the server describes itself as in `known`.
+    Nothing is tried again while the server describes itself as in `known`. Without `loads` a router loads no model.
     Raises `ModelUnavailable` if nothing answers or the model is still loading, `ModelRefused` for a wrong key or for
     something that is not a model server.
     """
@@ -83,7 +92,7 @@ async def detect_capabilities(
         raise model_error(endpoint.fault(props), endpoint.address)
     said = props.json or {}
     if text_at(said, "role") == _ROUTER:
-        return await _behind_router(endpoint, model_name, on_status, deadline, known)
+        return await _behind_router(endpoint, model_name, on_status, deadline, known, loads=loads)
     if not (props.ok and object_at(said, "default_generation_settings")):
         return await _listed(endpoint, model_name, on_status, deadline)
     return await _llama_cpp(endpoint, props, model_name, model_name, deadline, known)
@@ -122,15 +131,43 @@ def _build(told: str) -> str:
 
 
 async def _behind_router(
-    endpoint: Endpoint, model_name: str, on_status: OnStatus, deadline: float, known: ServerCapabilities | None
+    endpoint: Endpoint,
+    model_name: str,
+    on_status: OnStatus,
+    deadline: float,
+    known: ServerCapabilities | None,
+    *,
+    loads: bool,
 ) -> ServerCapabilities:
     """Detect the model behind a router, which has no context or template itself and needs the name on every route."""
     listed = await _when_loaded(endpoint, "/v1/models", on_status, deadline)
     name = model_name or _name(_entry(listed, ""))
-    props = await _when_loaded(endpoint, f"/props?model={quote(name, safe='')}", on_status, deadline)
+    if loads:
+        await _load_behind_router(endpoint, name, on_status, deadline)
+    stays = "" if loads else "&autoload=false"
+    props = await _when_loaded(endpoint, f"/props?model={quote(name, safe='')}{stays}", on_status, deadline)
     if props.ok and object_at(props.json or {}, "default_generation_settings"):
         return await _llama_cpp(endpoint, props, name, name, deadline, known)
     return await _listed(endpoint, name, on_status, deadline)
+
+
+async def _load_behind_router(endpoint: Endpoint, name: str, on_status: OnStatus, deadline: float) -> None:
+    """Have a router load a model, and wait until it is in memory: until then its other routes are silent."""
+    patience, asked = Backoff(endpoint.address, deadline, on_status), False
+    while True:
+        status = object_at(_entry(await _when_loaded(endpoint, "/v1/models", on_status, deadline), name), "status")
+        if text_at(status, "value") not in _NOT_IN_MEMORY:
+            return
+        if not asked:
+            asked = True
+            if not (await endpoint.post("/models/load", {"model": name}, _soon(deadline))).ok:
+                return  # what is asked next tells why
+        elif status.get("failed") is True:
+            raise ModelUnavailable(
+                f"the server at {endpoint.address} could not load {sanitize_line(name, 120)}",
+                advice="check the server's log: there may be too little memory for it",
+            )
+        await patience.pause(_LOADING)
 
 
 async def _listed(endpoint: Endpoint, model_name: str, on_status: OnStatus, deadline: float) -> ServerCapabilities:

@@ -96,7 +96,9 @@ class LlamaCppModel:
 
     async def _introduced(self) -> ServerCapabilities:
         deadline = asyncio.get_running_loop().time() + self._ready_seconds
-        known = await detect_capabilities(self._endpoint, self._model_name, self._on_status, deadline, self._known)
+        known = await detect_capabilities(
+            self._endpoint, self._model_name, self._on_status, deadline, self._known, loads=self._loads
+        )
         if known is not self._known and self._loads and known.context.program:
             self._on_status(f"the server at {self._endpoint.address} loads {known.model_name}")
             reply = await load_model(self._endpoint, known.model_name, known.context, deadline)
