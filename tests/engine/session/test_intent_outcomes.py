@@ -34,9 +34,11 @@ from agent_workbench.core.intents import (
     Intent,
     JumpReplay,
     Leave,
+    ListModels,
     ListPastActions,
     ListPrompts,
     ListSkills,
+    LoadModel,
     MergeTask,
     OfferNotes,
     OpenFile,
@@ -55,7 +57,9 @@ from agent_workbench.core.intents import (
     StopAction,
     StopAnswer,
     StopConsultation,
+    SwitchModel,
     UndoStep,
+    UnloadModel,
 )
 from agent_workbench.core.intents.outcomes import Accepted, CodeFound, Outcome, PastActionsFound, Refused
 from agent_workbench.core.intents.plan import (
@@ -119,6 +123,7 @@ INTENTS: tuple[Intent, ...] = (
     *(AskConsultant("review", NOTHING), AskConsultant("debug"), AskConsultant("spec", task=TaskId("T-9"))),
     *(AskConsultant("trainer"), StopConsultation()),
     *(ListPrompts(), ExpandPrompt("/nope"), ExpandPrompt("words"), ExpandPrompt("/../x")),
+    *(ListModels(), LoadModel("model", "x"), UnloadModel("nope", "x"), SwitchModel("model", "x"), SwitchModel()),
     RecordDecision(InboxDecision(Reference(SESSION, NOTHING, "0" * 32), Verdict.APPROVE)),
 )
 SECONDS = 20

@@ -38,6 +38,7 @@ from agent_workbench.core.events.session import (
     GrammarIgnored,
     ModeChanged,
     ModelObserved,
+    ModelSwitched,
     RetryAsked,
     SessionConfigured,
     SessionForked,
@@ -93,6 +94,7 @@ SessionEvent = (
     | SessionResumed
     | SessionLeft
     | ModelObserved
+    | ModelSwitched
     | EndpointChosen
     | EndpointPassed
     | TaskRouted
@@ -202,6 +204,7 @@ __all__ = [
     "ModelAnswered",
     "ModelInterrupted",
     "ModelObserved",
+    "ModelSwitched",
     "NotesOffered",
     "OfferedNote",
     "PatchApplied",

@@ -32,6 +32,7 @@ from agent_workbench.core.events import (
     ModelAnswered,
     ModelInterrupted,
     ModelObserved,
+    ModelSwitched,
     NotesOffered,
     PauseChanged,
     PlanAnswered,
@@ -97,6 +98,10 @@ def _said(event: Event) -> str:
             scripted = " (its answers are scripted)" if event.facts.scripted else ""
             who = f"model {event.facts.model}, {event.facts.context_tokens} tokens of context{scripted}"
             return "; ".join((who, *(f"skipped: {each}" for each in event.facts.passed)))
+        case ModelSwitched(model=""):
+            return "the task is switched back to the model of the settings"
+        case ModelSwitched():
+            return f"the task is switched to the model {event.model} (endpoint {event.endpoint})"
         case EndpointChosen(choice=choice):
             return f"asking {choice.endpoint} for the {event.purpose}: {choice.why}"
         case EndpointPassed():

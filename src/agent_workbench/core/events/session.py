@@ -84,6 +84,13 @@ class ModelObserved(RecordedValue, frozen=True):
     purpose: Purpose = Purpose.EXECUTOR
 
 
+class ModelSwitched(RecordedValue, frozen=True):
+    """The user switched the task to another model of the server of `endpoint`, or back to the settings (both empty)."""
+
+    endpoint: str = ""
+    model: str = ""
+
+
 class EndpointPassed(RecordedValue, frozen=True):
     """An endpoint of a role could not answer; the next one of the chain is asked."""
 

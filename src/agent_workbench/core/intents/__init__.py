@@ -115,6 +115,31 @@ class PauseTask(Struct, frozen=True):
     paused: bool = True
 
 
+class ListModels(Struct, frozen=True):
+    """List the models of the servers in the settings."""
+
+
+class LoadModel(Struct, frozen=True):
+    """Load a model of the server of `endpoint`; the outcome comes when it is in memory."""
+
+    endpoint: str
+    model: str
+
+
+class UnloadModel(Struct, frozen=True):
+    """Unload a model of the server of `endpoint`."""
+
+    endpoint: str
+    model: str
+
+
+class SwitchModel(Struct, frozen=True):
+    """Ask another model of the server of `endpoint` from now on in this task; both empty: that of the settings."""
+
+    endpoint: str = ""
+    model: str = ""
+
+
 class RetryTrouble(Struct, frozen=True):
     """Retry what an outside failure stopped."""
 
@@ -310,6 +335,10 @@ Intent = (
     | StopAction
     | UndoStep
     | PauseTask
+    | ListModels
+    | LoadModel
+    | UnloadModel
+    | SwitchModel
     | RetryTrouble
     | EditScratchpad
     | SayToModel

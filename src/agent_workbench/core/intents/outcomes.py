@@ -6,6 +6,7 @@ from agent_workbench.core.custom_prompts import CustomPrompt
 from agent_workbench.core.events import PromptBuilt
 from agent_workbench.core.history.mode_approvals import PastActions
 from agent_workbench.core.knowledge.notes import KnowledgeHit
+from agent_workbench.core.local_models.found_models import FoundServer
 from agent_workbench.core.plan import PlanPiece, Task, TaskDraft
 from agent_workbench.core.repo.retrieval import Chunk, Completion
 from agent_workbench.core.settings import Permission
@@ -118,6 +119,12 @@ class NotesFound(Struct, frozen=True):
     problem: str = ""
 
 
+class ModelsListed(Struct, frozen=True):
+    """Answer to `ListModels`: the servers, each with its models or the reason why it lists none."""
+
+    servers: tuple[FoundServer, ...]
+
+
 Answer = (
     PlanOpened
     | TaskDrafted
@@ -131,5 +138,6 @@ Answer = (
     | PromptPreviewed
     | PastActionsFound
     | NotesFound
+    | ModelsListed
 )
 Outcome = Accepted | Refused | Answer

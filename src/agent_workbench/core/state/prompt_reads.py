@@ -10,6 +10,7 @@ from agent_workbench.core.events import (
     Event,
     ModelAnswered,
     ModelInterrupted,
+    ModelSwitched,
     PromptBuilt,
     Recorded,
 )
@@ -88,6 +89,14 @@ def newest_reads(history: Sequence[Recorded], *, thinks: bool = False) -> Prompt
             return reads_of(newest, reusable_figures(answer, thinks=thinks))
         newest, answer = newest or answer.figures, None
     return reads_of(newest, None) if newest is not None else None
+
+
+def is_switched_since(history: Sequence[Recorded]) -> bool:
+    """Return True if the user chose another model after the newest prompt: it has nothing of it in its cache."""
+    for recorded in reversed(history):
+        if isinstance(recorded.event, ModelSwitched | PromptBuilt):
+            return isinstance(recorded.event, ModelSwitched)
+    return False
 
 
 def reading_speed(events: Iterable[Event], facts: ModelFacts) -> float:

@@ -10,6 +10,7 @@ from agent_workbench.core.checks.judges import Judges, excused_suite
 from agent_workbench.core.checks.results import CheckPurpose, CheckResult, acceptable
 from agent_workbench.core.events import (
     FAILING_FIRST,
+    ModelSwitched,
     PromptBuilt,
     Recorded,
     SessionConfigured,
@@ -77,7 +78,8 @@ class TaskRun(ModelConversation, frozen=True):
     without changes was sent back to the model. `judge_attempts` counts answers that tried to change a judge.
     `failures` counts consecutive failed steps, `reflected` those before the newest reflexion. `fork` is the suffix of
     the session that took the run over from its parent, empty if it began here. `reviewed` is the newest tree of which a
-    consultant was asked for a review.
+    consultant was asked for a review. `switched` is the model that the user chose for the task, None for that of the
+    settings.
     """
 
     task: TaskId
@@ -114,6 +116,7 @@ class TaskRun(ModelConversation, frozen=True):
     finish_returned: bool = False
     judge_attempts: int = 0
     reviewed: str = ""
+    switched: ModelSwitched | None = None
     checkpoint: Checkpoint | None = None
     fork: str = ""
     commit: CommitId | None = None
@@ -279,6 +282,11 @@ class SessionState(Struct, frozen=True):
         """Return the last observed model for `purpose`; the executor's if it has none of its own."""
         met = dict(self.models)
         return met.get(purpose, met.get(Purpose.EXECUTOR))
+
+    @property
+    def switched(self) -> ModelSwitched | None:
+        """The model that the user chose for the unfinished task, None for that of the settings."""
+        return self.run.switched if self.run is not None and self.unfinished else None
 
     def scratchpad(self, task: TaskId) -> str:
         """Return the recorded text of a task's scratchpad."""

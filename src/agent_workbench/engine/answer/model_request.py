@@ -10,6 +10,7 @@ from agent_workbench.core.events import (
     FAILING_FIRST,
     EndpointPassed,
     ModelObserved,
+    ModelSwitched,
     PromptBuilt,
     PromptPart,
     TroubleMet,
@@ -30,11 +31,22 @@ from agent_workbench.engine.runtime.session_context import SessionContext
 
 async def observe_model(session: SessionContext, purpose: Purpose = Purpose.EXECUTOR) -> ModelFacts:
     """Wait for the model of `purpose`, and record its facts if they changed."""
-    facts = await session.ports.model.observe(purpose, _complexity(session.state, purpose))
-    session.publisher.show_model_ready(tier_of_label(session.settings, facts.endpoint))
-    if facts != session.state.model_for(purpose):
-        await session.record(ModelObserved(facts, purpose))
+    # A server may load a model for minutes, and the user may choose another one meanwhile.
+    facts, observed = await _observe(session, purpose)
+    while session.state.switched != observed:
+        facts, observed = await _observe(session, purpose)
     return facts
+
+
+async def _observe(session: SessionContext, purpose: Purpose) -> tuple[ModelFacts, ModelSwitched | None]:
+    """Return the facts of a model, and the choice by which it was asked."""
+    switched = session.state.switched
+    facts = await session.ports.model.observe(purpose, _complexity(session.state, purpose))
+    if session.state.switched == switched:
+        session.publisher.show_model_ready(tier_of_label(session.settings, facts.endpoint))
+        if facts != session.state.model_for(purpose):
+            await session.record(ModelObserved(facts, purpose))
+    return facts, switched
 
 
 async def record_failure(session: SessionContext, purpose: Purpose, error: ModelError) -> None:

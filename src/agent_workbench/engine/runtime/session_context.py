@@ -1,10 +1,16 @@
-"""Context of a session: its ports, settings, recorder and publisher, and the workspace that is open."""
+"""Context of a session: its ports, settings, recorder and publisher, the workspace that is open, and who is asked."""
 
 import asyncio
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AsyncExitStack, aclosing
+
+from msgspec.structs import replace
 
 from agent_workbench.core.errors import WorkspaceError
+from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose
 from agent_workbench.core.plan import Task
+from agent_workbench.core.plan.estimates import Complexity
+from agent_workbench.core.ports.model import EndpointModels, Model
 from agent_workbench.core.ports.workspace import ReadableFiles, Sources, Workspace
 from agent_workbench.core.proposals import USER
 from agent_workbench.core.repo.workspace import WorkspaceRequest
@@ -18,6 +24,9 @@ from agent_workbench.engine.runtime.stoppable import BackgroundTask, StoppableCa
 from agent_workbench.engine.runtime.tool import Tools
 from agent_workbench.engine.runtime.tool_context import Ports, ToolContext
 
+OF_TASK = frozenset({Purpose.EXECUTOR, Purpose.REFLEXION, Purpose.SUMMARY})
+"""Purposes whose answers serve the task at work: the others keep the model of the settings."""
+
 
 class SessionContext:
     """Ports, recorder and settings that the functions of the engine share in one session."""
@@ -25,7 +34,7 @@ class SessionContext:
     def __init__(
         self, ports: Ports, settings: Settings, recorder: Recorder, publisher: UpdatePublisher, tools: Tools
     ) -> None:
-        self.ports = ports
+        self.ports = replace(ports, model=TaskModel(ports.model, ports.endpoints, lambda: self.state))
         self.settings = settings
         self.publisher = publisher
         self.tools = tools
@@ -38,6 +47,7 @@ class SessionContext:
         self._index_progress = BackgroundTask()
         self.lookup = BackgroundTask()
         self.consultation = BackgroundTask()
+        self.model_loading = BackgroundTask()
         self.file_names = FileNames(ports.clock)
         self.stoppable = StoppableCall()
         self.ending = asyncio.Event()
@@ -119,8 +129,8 @@ class SessionContext:
             await workspace.release(keep=self.settings.workspace.keep)
 
     async def stop_background(self) -> None:
-        """Stop the consultation and the hooks that run beside the session."""
-        await asyncio.gather(self.consultation.stop(), self.hooks.stop())
+        """Stop the consultation, the loading of a model, and the hooks that run beside the session."""
+        await asyncio.gather(self.consultation.stop(), self.model_loading.stop(), self.hooks.stop())
 
     async def close(self) -> None:
         """Release workspace, index, tools, notes and model; an error in one does not keep the others open."""
@@ -155,3 +165,47 @@ class SessionContext:
             lambda: self.state,
             workspace,
         )
+
+
+class TaskModel:
+    """Implements `core.ports.model.Model`; `state` returns the state, which says what the task was switched to.
+
+    `settled` is the model of the settings, `endpoints` has the others, and is closed by its owner.
+    """
+
+    def __init__(self, settled: Model, endpoints: EndpointModels, state: Callable[[], SessionState]) -> None:
+        self._settled = settled
+        self._endpoints = endpoints
+        self._state = state
+
+    async def observe(
+        self, purpose: Purpose = Purpose.EXECUTOR, complexity: Complexity = Complexity.SIMPLE
+    ) -> ModelFacts:
+        """Return the facts of the model that answers for `purpose`; raise `ConfigError`, `ModelError`."""
+        asked = await self._for(purpose)
+        if asked is self._settled:
+            return await asked.observe(purpose, complexity)
+        # A model that was chosen is alone: it answers for every purpose, however complex the task is.
+        return await asked.observe()
+
+    async def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
+        """Stream an answer; raise `ConfigError`, `ModelError`."""
+        asked = await self._for(request.purpose)
+        async with aclosing(asked.answer(request)) as items:
+            async for item in items:
+                yield item
+
+    async def count_tokens(self, texts: Sequence[str], purpose: Purpose = Purpose.EXECUTOR) -> tuple[int, ...]:
+        """Return the tokens of each text for the model that answers for `purpose`."""
+        return await (await self._for(purpose)).count_tokens(texts, purpose)
+
+    async def close(self) -> None:
+        """Close the model of the settings."""
+        await self._settled.close()
+
+    async def _for(self, purpose: Purpose) -> Model:
+        """Return the model to ask; raise `ConfigError` if its endpoint is no longer in the settings."""
+        switched = self._state().switched
+        if switched is None or purpose not in OF_TASK:
+            return self._settled
+        return await self._endpoints.named(switched.endpoint, switched.model)

@@ -23,6 +23,7 @@ from agent_workbench.core.intents import (
     StartTask,
     StopAnswer,
     StopConsultation,
+    SwitchModel,
     UndoStep,
 )
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
@@ -61,7 +62,8 @@ from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.stoppable import BackgroundTask
 from agent_workbench.engine.runtime.tool import REFUSALS
 from agent_workbench.engine.session.inbox import record_decision, record_pending, watch_inbox
-from agent_workbench.engine.session.intents import Question, carry_out, look_up
+from agent_workbench.engine.session.intents import Lengthy, Question, carry_out, look_up
+from agent_workbench.engine.session.intents.model import why_not_switch
 from agent_workbench.engine.session.outcomes import trouble_event
 from agent_workbench.engine.task.task_start import find_taken_tasks, read_again, start_task, task_without_check
 from agent_workbench.engine.task.undo import why_not_undo
@@ -179,7 +181,7 @@ class LiveSession:
                 submitted = await self._intents.get_during(work)
                 if submitted is None:
                     continue
-                if isinstance(submitted.intent, stopped_by) and not is_vain(self._session.state, submitted.intent):
+                if isinstance(submitted.intent, stopped_by) and not is_vain(self._session, submitted.intent):
                     work.cancel()
                     await asyncio.gather(work, return_exceptions=True)
                 await self._take(submitted)
@@ -221,7 +223,7 @@ class LiveSession:
     async def _take(self, submitted: Submission) -> None:
         """Carry an intent out and answer it. Questions are answered in the background: a search may take long."""
         session, intent = self._session, submitted.intent
-        if isinstance(intent, Question | AskConsultant):
+        if isinstance(intent, Question | Lengthy):
             # A task that is cancelled before its first step runs none of its own code.
             running = await _background(session, intent).start(self._take_long(submitted, intent))
             running.add_done_callback(lambda _: submitted.answer(Refused(STOPPED)))
@@ -243,9 +245,9 @@ class LiveSession:
                     outcome = await carry_out(session, intent)
             submitted.answer(outcome)
 
-    async def _take_long(self, submitted: Submission, intent: Question | AskConsultant) -> None:
+    async def _take_long(self, submitted: Submission, intent: Question | Lengthy) -> None:
         with _answering(self._session, submitted):
-            if isinstance(intent, AskConsultant):
+            if isinstance(intent, Lengthy):
                 submitted.answer(await carry_out(self._session, intent))
             else:
                 submitted.answer(await look_up(self._session, intent))
@@ -297,12 +299,16 @@ async def _offer_merge(session: SessionContext) -> None:
 
 def _background(session: SessionContext, intent: Intent) -> BackgroundTask:
     """Return where an intent is carried out that takes long: a search does not end a consultation."""
-    return session.consultation if isinstance(intent, AskConsultant) else session.lookup
+    if isinstance(intent, AskConsultant):
+        return session.consultation
+    return session.model_loading if isinstance(intent, Lengthy) else session.lookup
 
 
-def is_vain(state: SessionState, intent: Intent) -> bool:
-    """Return True for an undo that will be refused: nothing is stopped for it."""
-    return isinstance(intent, UndoStep) and bool(why_not_undo(state, intent.proposal))
+def is_vain(session: SessionContext, intent: Intent) -> bool:
+    """Return True for an undo, or a switch to another model, that will be refused: nothing is stopped for it."""
+    if isinstance(intent, SwitchModel):
+        return bool(why_not_switch(session.state, session.settings, intent))
+    return isinstance(intent, UndoStep) and bool(why_not_undo(session.state, intent.proposal))
 
 
 def _why_no_start(state: SessionState) -> str:
@@ -335,7 +341,9 @@ def _stoppers(move: Move) -> tuple[type[Intent], ...]:
         return DECIDES
     if isinstance(move, ReviewChange):
         return (Leave, AbortTask, UndoStep, StopConsultation)
-    return (Leave, AbortTask, UndoStep, *((StopAnswer,) if isinstance(move, Ask | AskPlan) else ()))
+    if isinstance(move, Ask):  # a server that loads a model is not waited for when the user chose another one
+        return (Leave, AbortTask, UndoStep, StopAnswer, SwitchModel)
+    return (Leave, AbortTask, UndoStep, *((StopAnswer,) if isinstance(move, AskPlan) else ()))
 
 
 def farewell_of(state: SessionState) -> str:

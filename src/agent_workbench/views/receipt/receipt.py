@@ -42,6 +42,7 @@ class ReceiptView(Struct, frozen=True):
 
     `context_tokens` is 0 if unknown. `answered` is False until an answer reports the figures. `tells_cache` is False if
     the server does not report its cache. `sent` is False for the next prompt; `seconds` are then estimated.
+    `switched_from` is the model of the prompt before, if the user chose another one since.
     """
 
     number: int
@@ -65,6 +66,7 @@ class ReceiptView(Struct, frozen=True):
     compacting: CompactionEstimate | None = None
     grammar_sha: str = ""
     sent: bool = True
+    switched_from: str = ""
 
 
 def count_prompts(state: SessionState) -> int:
@@ -136,6 +138,7 @@ def _receipt(run: TaskRun | Chat, sent: tuple[SentPrompt, ...], count: int, *, n
         dollars=figures.dollars,
         compacting=_compacting(rows, sent) if newest and isinstance(run, TaskRun) else None,
         grammar_sha=last.built.grammar_sha,
+        switched_from=sanitize_line(last.switched_from, LABEL_CHARS),
     )
 
 

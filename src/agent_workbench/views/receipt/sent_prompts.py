@@ -12,6 +12,7 @@ from agent_workbench.core.events import (
     ModelAnswered,
     ModelInterrupted,
     ModelObserved,
+    ModelSwitched,
     PromptBuilt,
     Recorded,
 )
@@ -21,7 +22,8 @@ from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 class SentPrompt(Struct, frozen=True):
     """A sent prompt, the events since the previous one, and its answer, if there is one.
 
-    `notes`: it asked for a summary of the scratchpad.
+    `notes`: it asked for a summary of the scratchpad. `switched_from` is the model that was asked before the user chose
+    another one, empty if it is the same as before.
     """
 
     number: int
@@ -31,6 +33,7 @@ class SentPrompt(Struct, frozen=True):
     compacted: bool
     notes: bool = False
     end: ModelAnswered | ModelInterrupted | None = None
+    switched_from: str = ""
 
     @property
     def through_seq(self) -> int:
@@ -48,6 +51,7 @@ def sent_prompts(history: Iterable[Recorded], before: int, met: dict[Purpose, Mo
     """Yield the prompts of a run; `before` is the number of earlier prompts, `met` the last observed models."""
     since: list[Recorded] = []
     compacted = notes = False
+    switched_from = ""
     open_prompt: SentPrompt | None = None
     for recorded in history:
         event = recorded.event
@@ -55,6 +59,8 @@ def sent_prompts(history: Iterable[Recorded], before: int, met: dict[Purpose, Mo
         match event:
             case ModelObserved():
                 met[event.purpose] = event.facts
+            case ModelSwitched() if not switched_from:
+                switched_from = _name(met.get(Purpose.EXECUTOR))
             case ContextCompacted() | ChatShortened():
                 compacted = True
             case ContextFilled():
@@ -65,14 +71,19 @@ def sent_prompts(history: Iterable[Recorded], before: int, met: dict[Purpose, Mo
                     yield open_prompt
                 before += 1
                 facts = met.get(event.purpose, met.get(Purpose.EXECUTOR))
-                open_prompt = SentPrompt(before, event, tuple(since), facts, compacted, notes)
-                since, compacted = [], False
+                was = switched_from if switched_from != _name(facts) else ""
+                open_prompt = SentPrompt(before, event, tuple(since), facts, compacted, notes, switched_from=was)
+                since, compacted, switched_from = [], False, ""
             case ModelAnswered() | ModelInterrupted() if open_prompt is not None and open_prompt.end is None:
                 open_prompt = replace(open_prompt, end=event)
             case _:
                 pass
     if open_prompt is not None:
         yield open_prompt
+
+
+def _name(facts: ModelFacts | None) -> str:
+    return facts.model if facts is not None else ""
 
 
 def prompts_in_context(sent: tuple[SentPrompt, ...]) -> tuple[SentPrompt, ...]:

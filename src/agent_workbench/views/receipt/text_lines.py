@@ -15,7 +15,15 @@ def head_lines(view: ReceiptView) -> tuple[str, ...]:
     share = f" ({round(100 * view.tokens / view.context_tokens)} %)" if view.context_tokens else ""
     seed = f", seed {view.seed}" if view.seed else ""
     by = " at ".join(dict.fromkeys(filter(None, (view.model, view.endpoint))))
-    return (f"{view.tokens:,}{size} tokens{share}", _read(view), f"{by}{seed}")
+    switched = (_switched(view),) if view.switched_from else ()
+    return (f"{view.tokens:,}{size} tokens{share}", _read(view), f"{by}{seed}", *switched)
+
+
+def _switched(view: ReceiptView) -> str:
+    """Return the model before, and the re-read tokens; none are known if the prompt before was never answered."""
+    if not (view.answered and view.tells_cache):
+        return f"switched from {view.switched_from}: the prompt is read again"
+    return f"switched from {view.switched_from}" + (f": {view.again:,} tokens re-read" if view.again else "")
 
 
 def _read(view: ReceiptView) -> str:

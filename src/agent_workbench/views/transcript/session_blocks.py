@@ -7,6 +7,7 @@ from agent_workbench.core.events import (
     GrammarIgnored,
     ModeChanged,
     ModelObserved,
+    ModelSwitched,
     RetryAsked,
     SessionEvent,
     SessionForked,
@@ -45,6 +46,9 @@ def session_blocks(event: SessionEvent) -> list[Block]:
             return _mode_blocks(event)
         case ModelObserved():
             return _met(event)
+        case ModelSwitched():
+            to = sanitize_line(event.model, 120) or "back to the model of the settings"
+            return [Block(f"{to}; the prompt is read again", Tone.WARN, "Switched")]
         case EndpointChosen(choice=choice) if choice.reason is not ChoiceReason.ORDER or choice.fallback:
             asked = f"{sanitize_line(choice.endpoint, 120)}: {sanitize_line(choice.why)}"
             return [Block(asked, Tone.WARN if choice.paid else Tone.DIM, "Endpoint")]

@@ -17,6 +17,7 @@ from agent_workbench.core.events import (
     Event,
     ModelAnswered,
     ModelObserved,
+    ModelSwitched,
     PatchApplied,
     PromptBuilt,
     Recorded,
@@ -169,7 +170,7 @@ def _note(transcript: Transcript, recorded: Recorded) -> Transcript:
             return replace(transcript, tool=event.proposal.tool)
         case ActionFinished():
             return replace(transcript, outcome_shown=False)
-        case SessionResumed():
+        case SessionResumed() | ModelSwitched():
             return replace(transcript, usual_endpoint="", usual_model="")
         case EndpointPassed(purpose=Purpose.EXECUTOR) if not transcript.usual_endpoint:
             return replace(transcript, usual_endpoint=event.endpoint)

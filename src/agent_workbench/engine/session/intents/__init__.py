@@ -26,9 +26,11 @@ from agent_workbench.core.intents import (
     FindCode,
     FindNotes,
     Intent,
+    ListModels,
     ListPastActions,
     ListPrompts,
     ListSkills,
+    LoadModel,
     MergeTask,
     OfferNotes,
     OpenFile,
@@ -42,10 +44,13 @@ from agent_workbench.core.intents import (
     StopAction,
     StopAnswer,
     StopConsultation,
+    SwitchModel,
     UndoStep,
+    UnloadModel,
 )
 from agent_workbench.core.intents.outcomes import (
     Accepted,
+    ModelsListed,
     Outcome,
     PastActionsFound,
     Refused,
@@ -77,6 +82,7 @@ from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.session.completion import complete_code
 from agent_workbench.engine.session.intents.consult import ask_consultant
 from agent_workbench.engine.session.intents.context import NO_TASK, handle_context, preview_prompt
+from agent_workbench.engine.session.intents.model import handle_model
 from agent_workbench.engine.session.intents.note import find_notes, handle_notes
 from agent_workbench.engine.session.intents.plan import handle_plan
 from agent_workbench.engine.session.intents.stop import handle_stop
@@ -97,7 +103,10 @@ Question = (
     | CompleteCode
     | DraftTask
     | PreviewPrompt
+    | ListModels
 )
+Lengthy = AskConsultant | LoadModel | UnloadModel
+"""Intents that take long and are carried out beside the session."""
 
 
 async def carry_out(session: SessionContext, intent: Intent) -> Outcome:
@@ -115,6 +124,8 @@ async def carry_out(session: SessionContext, intent: Intent) -> Outcome:
             return await handle_stop(session, intent)
         case AskConsultant():
             return await ask_consultant(session, intent)
+        case LoadModel() | UnloadModel() | SwitchModel():
+            return await handle_model(session, intent)
         case StopConsultation():
             await session.consultation.stop()
             return Accepted()
@@ -204,6 +215,8 @@ async def look_up(session: SessionContext, question: Question) -> Outcome:
             return await expand_words(session.ports.prompts, question.words, in_chat=session.state.in_chat)
         case OpenFile():
             return await open_file(session, question.path, question.line)
+        case ListModels():
+            return ModelsListed(await session.ports.endpoints.servers())
         case PreviewPrompt():
             return await preview_prompt(session)
         case FindCode():

@@ -13,7 +13,7 @@ from agent_workbench.core.events import (
 from agent_workbench.core.intents import MOST_SAID_CHARS, ChooseSkill, CompactContext, DropChunk, PinChunk, SayToModel
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, PromptPreviewed, Refused
 from agent_workbench.core.model import Purpose
-from agent_workbench.core.state.prompt_reads import reading_speed
+from agent_workbench.core.state.prompt_reads import is_switched_since, reading_speed
 from agent_workbench.core.state.session_state import ENDED, Phase, TaskRun
 from agent_workbench.core.state.work import Chat
 from agent_workbench.engine.answer.model_request import observe_model, prompt_event
@@ -63,8 +63,9 @@ async def preview_prompt(session: SessionContext) -> Outcome:
     draft = await draft_prompt(session, await observe_model(session, purpose), purpose)
     newest = (recorded.event for run in reversed(session.state.runs) for recorded in reversed(run.history))
     speed = reading_speed(newest, draft.facts) or await session.ports.past_speed(draft.facts)
-    # What an earlier prompt shares with this one is in the server's cache.
-    new = draft.likely_size - (run.last_figures.prompt_tokens if run.last_figures is not None else 0)
+    # What an earlier prompt shares with this one is in the server's cache, but not in that of another model.
+    cached = run.last_figures if not is_switched_since(run.history) else None
+    new = draft.likely_size - (cached.prompt_tokens if cached is not None else 0)
     built = prompt_event(session.run, draft)
     return PromptPreviewed(draft.after, built, max(0, new) / speed if speed else 0.0)
 
