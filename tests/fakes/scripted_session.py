@@ -20,13 +20,16 @@ from agent_workbench.core.intents import (
     FindNotes,
     Intent,
     Leave,
+    ListModels,
     ListPastActions,
     ListPrompts,
     ListSkills,
+    LoadModel,
     OpenFile,
     PreviewPrompt,
     RejectProposal,
     SkipProposal,
+    UnloadModel,
 )
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, PromptExpanded, PromptsListed
 from agent_workbench.core.intents.plan import AddTask, DraftTask, EditPlan, OpenPlan
@@ -48,6 +51,9 @@ QUESTIONS = (
     | EditPlan
     | DraftTask
     | AddTask
+    | ListModels
+    | LoadModel
+    | UnloadModel
 )
 
 

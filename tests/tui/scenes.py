@@ -37,10 +37,11 @@ from agent_workbench.core.events import (
     UserSaid,
 )
 from agent_workbench.core.history.mode_approvals import PastAction, PastActions
-from agent_workbench.core.intents import CompleteCode, Intent, ListPastActions, OpenFile, PreviewPrompt
+from agent_workbench.core.intents import CompleteCode, Intent, ListModels, ListPastActions, OpenFile, PreviewPrompt
 from agent_workbench.core.intents.outcomes import (
     CodeCompleted,
     FileOpened,
+    ModelsListed,
     Outcome,
     PastActionsFound,
     PlanOpened,
@@ -49,6 +50,7 @@ from agent_workbench.core.intents.outcomes import (
 )
 from agent_workbench.core.intents.plan import DraftTask, EditPlan, OpenPlan
 from agent_workbench.core.live import Live, PreflightQuestion, Running, Streaming
+from agent_workbench.core.local_models.found_models import FoundServer, ListedModel, ModelStatus
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import PathScope, Plan, PlanPiece, Task, TaskDraft, TaskStatus
 from agent_workbench.core.proposals import COMPACT, END_UNCHANGED, SummaryEstimate, Verdict
@@ -366,6 +368,23 @@ SCENES = {
 }
 
 
+SERVERS = (
+    FoundServer(
+        *("llama-server", "http://127.0.0.1:8080"),
+        (
+            ListedModel("demo-2m.gguf", 16_384, ModelStatus.LOADED),
+            ListedModel("qwen2.5-coder:7b", 0, ModelStatus.UNLOADED),
+            ListedModel("qwen3-coder:30b", 0, ModelStatus.FAILED),
+            ListedModel("glm-4.7-flash", 8_192, ModelStatus.SLEEPING),
+        ),
+        manages=True,
+        left_out=3,
+        endpoint="model",
+    ),
+    FoundServer("", "http://127.0.0.1:11434", problem="nothing answers at http://127.0.0.1:11434", endpoint="far"),
+)
+
+
 class Answering(ScriptedSession):
     """Has past actions, the text of the plan, and files to show."""
 
@@ -389,6 +408,8 @@ class Answering(ScriptedSession):
                 self.answer(CodeCompleted(intent.prefix, found, "symbols are being indexed"))
             case DraftTask():
                 self.answer(TaskDrafted(DRAFT))
+            case ListModels():
+                self.answer(ModelsListed(SERVERS))
             case _:
                 pass
         return outcome
@@ -431,6 +452,7 @@ DIALOGUES = {
     "help_words": Scene(_waiting, ("3", "?", "slash", *"hunk")),
     "undo": Scene(lambda: ScriptedSession(*runs.up_to_commit()), ("u",)),
     "rules": Scene(_ruled, ("L",)),
+    "models": Scene(lambda: Answering(*receipts()), ("O", "j")),
     "abort": Scene(_waiting, ("X",)),
     "edit_notes": Scene(_waiting, ("4", "i")),
     "say": Scene(_waiting, (":", *"the rounding is right")),

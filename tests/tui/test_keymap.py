@@ -10,9 +10,10 @@ HIDDEN = {Scope.REPLAY: {"home", "end"}}
 """Keys of the bar that stand before those which scroll its pane; `g` and `G` do."""
 
 SAME = {
-    **dict.fromkeys(("drop", "revoke", "take back"), "remove"),
+    **dict.fromkeys(("drop", "revoke", "take back", "unload"), "remove"),
     **dict.fromkeys(("service", "words"), "search"),
     **dict.fromkeys(("next prompt", "view"), "next page"),
+    "load": "add",
     "read": "expand",
     "where": "next",
     "where, back": "back",

@@ -501,6 +501,7 @@ def test_each_binding_has_an_action_that_exists() -> None:
     from agent_workbench.tui.screens.help import HelpScreen
     from agent_workbench.tui.screens.inbox import InboxScreen
     from agent_workbench.tui.screens.knowledge import KnowledgeScreen
+    from agent_workbench.tui.screens.models import ModelsScreen
     from agent_workbench.tui.screens.plan_progress import PlanProgressScreen
     from agent_workbench.tui.screens.receipt import ReceiptScreen
     from agent_workbench.tui.screens.recording_search import RecordingSearchScreen
@@ -532,6 +533,7 @@ def test_each_binding_has_an_action_that_exists() -> None:
         Scope.SESSIONS: (SessionsScreen,),
         Scope.DRAFT: (TaskDraftDialog,),
         Scope.ALLOW: (RuleOfferDialog,),
+        Scope.MODELS: (ModelsScreen,),
         Scope.RULES: (RulesScreen,),
         Scope.INBOX: (InboxScreen,),
         Scope.AUDIT: (AuditScreen,),

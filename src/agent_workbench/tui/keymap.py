@@ -13,6 +13,7 @@ DIALOG_SCOPES = frozenset(
         Scope.DRAFT,
         Scope.ALLOW,
         Scope.RULES,
+        Scope.MODELS,
         Scope.KNOWLEDGE,
         Scope.INBOX,
         Scope.PROGRESS,

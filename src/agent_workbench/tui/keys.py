@@ -28,6 +28,7 @@ class Scope(StrEnum):
     DRAFT = "Task to start"
     ALLOW = "Rule to keep"
     RULES = "Rules"
+    MODELS = "Models"
     KNOWLEDGE = "Knowledge"
     INBOX = "Inbox"
     PROGRESS = "Plan in the queue"
@@ -160,6 +161,12 @@ KEYS = (
     Key(Scope.KNOWLEDGE, "close_knowledge", "M,escape,q", "close", "Back to the workbench."),
     Key(Scope.RULES, "revoke_rule", "x", "revoke", "Revoke the selected rule; asks first."),
     Key(Scope.RULES, "close_rules", "L,escape,q", "close", "Back to the workbench."),
+    Key(Scope.MODELS, "switch_model", "enter", "switch", "Switch the task to the selected model; it reads all again."),
+    Key(Scope.MODELS, "settings_model", "b", "settings", "Switch the task back to the model of the settings."),
+    Key(Scope.MODELS, "load_model", "plus", "load", "Load the selected model into the server's memory."),
+    Key(Scope.MODELS, "unload_model", "x", "unload", "Unload the selected model from the server's memory."),
+    Key(Scope.MODELS, "ask_servers", "ctrl+r", "ask again", "Ask the servers again for their models."),
+    Key(Scope.MODELS, "close_models", "O,escape,q", "close", "Back to the workbench."),
     Key(Scope.SESSIONS, "open_session", "enter", "open", "Resume a session, replay an ended one, follow an open one."),
     Key(Scope.SESSIONS, "see_again", "r", "replay", "Replay the selected session, event by event."),
     Key(Scope.SESSIONS, "fork_session", "F", "fork", "Fork the selected session at its end; asks first."),
@@ -214,6 +221,7 @@ KEYS = (
     Key(Scope.EVERYWHERE, "review", "R", "review", "Show all changes of the task as one diff, each with its step."),
     Key(Scope.EVERYWHERE, "consult", "C", "consult", "Ask a consultant: the waiting diff, a failed check, a task."),
     Key(Scope.EVERYWHERE, "rules", "L", "rules", "Show the rules in force, and revoke them."),
+    Key(Scope.EVERYWHERE, "models", "O", "models", "Show the models of the servers: load, unload, switch the task."),
     Key(Scope.EVERYWHERE, "knowledge", "M", "knowledge", "Search, read and edit the notes that outlive a task."),
     Key(Scope.EVERYWHERE, "sessions", "S", "sessions", "List the sessions: resume, replay, fork or verify one."),
     Key(Scope.EVERYWHERE, "inbox", "I", "inbox", "Show what waits in all sessions of the repository, and decide it."),

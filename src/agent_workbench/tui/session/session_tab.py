@@ -161,6 +161,9 @@ class SessionScreen(WorkbenchScreen):
     def action_rules(self) -> None:
         self._dialogs.rules.show()
 
+    def action_models(self) -> None:
+        self._dialogs.context.show_models()
+
     def action_knowledge(self) -> None:
         self._dialogs.knowledge.show()
 

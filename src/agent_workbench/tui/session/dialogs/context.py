@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from agent_workbench.core.intents import CompactContext
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.tui.panes.code import CodeAction
-from agent_workbench.tui.session.window import SessionWindow, has_open_task
+from agent_workbench.tui.session.window import SessionWindow, has_open_task, is_read_only
 from agent_workbench.views.code.code_pane import CodeRow
 
 if TYPE_CHECKING:
@@ -29,6 +29,16 @@ class ContextDialogs:
             self._window.tell("no prompt was made yet", "warning")
         else:
             self._show_receipt(update)
+
+    def show_models(self) -> None:
+        """Show the models of the servers."""
+        from agent_workbench.tui.screens.models import ModelsScreen
+
+        window, update = self._window, self._window.update_shown
+        if update is not None and not is_read_only(window):
+            screen = ModelsScreen(window.keymap, window.ask)
+            screen.show(update)
+            window.push_screen(screen)
 
     def preview(self, update: SessionUpdate) -> None:
         """Show the first prompt of a task before it is sent, once, unless another screen is above the main one."""

@@ -15,7 +15,7 @@ from agent_workbench.tui.session.dialogs.rule import InboxDialogs, RuleDialogs
 from agent_workbench.tui.session.dialogs.task import TaskDialogs
 from agent_workbench.tui.session.window import SessionWindow, is_chat
 
-LIVE_SCREENS = frozenset({"line", "allow", "reason", "rules", "knowledge", "receipt", "piece", "find"})
+LIVE_SCREENS = frozenset({"line", "allow", "reason", "rules", "models", "knowledge", "receipt", "piece", "find"})
 """Names of screens that follow the session while they are open."""
 QUESTION = "question"
 """Name of the screen that asks the preflight question."""
