@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.core.errors import ModelUnavailable
+from agent_workbench.core.errors import ConfigError, ModelUnavailable
 from agent_workbench.core.events import Event, ModelObserved, ModelSwitched, PromptBuilt
 from agent_workbench.core.events.log_lines import log_line
 from agent_workbench.core.intents import (
@@ -24,6 +24,7 @@ from agent_workbench.core.intents.outcomes import Accepted, ModelsListed, Refuse
 from agent_workbench.core.local_models.found_models import FoundServer, ListedModel, ModelStatus
 from agent_workbench.core.model import ModelFacts, Purpose
 from agent_workbench.core.plan.estimates import Complexity
+from agent_workbench.core.ports.model import Model
 from agent_workbench.core.settings import Approval, Approvals, Permission, Settings
 from agent_workbench.core.settings.models import EndpointSettings, ModelSettings, TokenPrice
 from agent_workbench.engine.flow import AwaitRetry, next_move
@@ -132,6 +133,26 @@ async def test_the_choice_outlives_the_process_and_ends_with_a_switch_back(tmp_p
                 assert isinstance(await front.outcome(SwitchModel()), Refused)
 
 
+async def not_named(name: str, model: str = "") -> Model:
+    raise ConfigError(f"there is no endpoint {name!r}")
+
+
+async def test_an_endpoint_that_left_the_settings_stops_the_task_until_it_is_switched_back(tmp_path: Path) -> None:
+    async with two_models(tmp_path, [RIGHT], []) as (stage, _, _):
+        async with in_front_of(stage) as front:
+            await front.start()
+            await front.gate(Permission.DIFF)
+            await front.outcome(TO_LARGE)
+        async with reopened(stage, [FINISH]) as later, in_front_of(later) as front:
+            later.session.ports.endpoints.named = not_named  # type: ignore[method-assign] # the fake's alone
+            await front.approve(Permission.DIFF)
+            update = await front.until(lambda it: it.state.trouble, "trouble")
+            assert update.state.trouble is not None
+            assert "switched to large, and there is no endpoint 'model'" in update.state.trouble.what
+            assert isinstance(await front.outcome(SwitchModel()), Accepted)
+            await front.gate(Permission.COMMIT)
+
+
 async def test_no_model_is_switched_while_one_answers(tmp_path: Path) -> None:
     async with two_models(tmp_path, [Hang("Thought: I")], [RIGHT]) as (stage, _, large), in_front_of(stage) as front:
         await front.start()
@@ -214,3 +235,19 @@ async def test_models_are_listed_loaded_and_unloaded_beside_the_task(tmp_path: P
             assert await front.outcome(LoadModel("model", "large")) == Accepted("large is loaded")
             assert served.done == ["load large at model"]
             assert await front.outcome(UnloadModel("model", "large")) == Refused("the server hangs")
+
+
+async def test_a_context_that_is_too_small_gets_a_summary(tmp_path: Path) -> None:
+    summary = "Summary: the first diff was rejected, because the tests want another word."
+    async with two_models(tmp_path, [RIGHT], []) as (stage, first, large), in_front_of(stage) as front:
+        await front.start()
+        await front.gate(Permission.DIFF)
+        size = sum(len(message.text.split()) for message in first.requests[0].messages)
+        large.facts = replace(LARGE, context_tokens=size + 300)
+        large.sayings.extend([summary, RIGHT])
+        await front.outcome(TO_LARGE)
+        await front.reject(Permission.DIFF, "the tests want another word")
+        proposed = await front.approve(Permission.SUMMARY)
+        assert proposed.text == summary.removeprefix("Summary: ")
+        await front.gate(Permission.DIFF)
+        assert proposed.text in "\n".join(message.text for message in large.requests[-1].messages)

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, aclosing
 
 from msgspec.structs import replace
 
-from agent_workbench.core.errors import WorkspaceError
+from agent_workbench.core.errors import ConfigError, ModelRefused, WorkspaceError
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose
 from agent_workbench.core.plan import Task
 from agent_workbench.core.plan.estimates import Complexity
@@ -181,7 +181,7 @@ class TaskModel:
     async def observe(
         self, purpose: Purpose = Purpose.EXECUTOR, complexity: Complexity = Complexity.SIMPLE
     ) -> ModelFacts:
-        """Return the facts of the model that answers for `purpose`; raise `ConfigError`, `ModelError`."""
+        """Return the facts of the model that answers for `purpose`; raise `ModelError`."""
         asked = await self._for(purpose)
         if asked is self._settled:
             return await asked.observe(purpose, complexity)
@@ -189,7 +189,7 @@ class TaskModel:
         return await asked.observe()
 
     async def answer(self, request: ModelRequest) -> AsyncGenerator[AnswerItem]:
-        """Stream an answer; raise `ConfigError`, `ModelError`."""
+        """Stream an answer; raise `ModelError`."""
         asked = await self._for(request.purpose)
         async with aclosing(asked.answer(request)) as items:
             async for item in items:
@@ -204,8 +204,14 @@ class TaskModel:
         await self._settled.close()
 
     async def _for(self, purpose: Purpose) -> Model:
-        """Return the model to ask; raise `ConfigError` if its endpoint is no longer in the settings."""
+        """Return the model to ask; raise `ModelRefused` if its endpoint is no longer in the settings."""
         switched = self._state().switched
         if switched is None or purpose not in OF_TASK:
             return self._settled
-        return await self._endpoints.named(switched.endpoint, switched.model)
+        try:
+            return await self._endpoints.named(switched.endpoint, switched.model)
+        except ConfigError as error:
+            raise ModelRefused(
+                f"the task was switched to {switched.model}, and {error}",
+                advice="switch it back to the model of the settings (O, then b), or name the endpoint again",
+            ) from error

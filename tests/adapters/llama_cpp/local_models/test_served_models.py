@@ -167,3 +167,10 @@ async def test_a_redirect_of_a_load_is_not_followed() -> None:
             with pytest.raises(ModelRefused, match="redirects to another address"):
                 await models.load("a")
     assert elsewhere.requests == []
+
+
+async def test_a_load_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(served_models, "LOAD_SECONDS", 0.3)
+    async with models_of(ollama("a").on(GENERATE, Answer(200, [b"{", asyncio.Event()]))) as models:
+        with pytest.raises(ModelUnavailable, match="was not done in time"):
+            await models.load("a")
