@@ -10,7 +10,7 @@ from contextlib import suppress
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agent_workbench.core.errors import ConfigError, ModelError, PlanError, WorkbenchError
+from agent_workbench.core.errors import ConfigError, ModelError, PlanError, SandboxError, WorkbenchError
 from agent_workbench.core.events import SkillText
 from agent_workbench.core.history.mode_approvals import PastAction, PastActions
 from agent_workbench.core.ids import TaskId
@@ -30,7 +30,7 @@ from agent_workbench.core.model import (
 from agent_workbench.core.plan import Plan, PlanPiece, Task, TaskStatus, next_id
 from agent_workbench.core.plan.estimates import Complexity
 from agent_workbench.core.ports.model import Model
-from agent_workbench.core.ports.workspace import Command, OnOutput, Sources
+from agent_workbench.core.ports.workspace import BackgroundCommand, Command, OnOutput, Sources
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery, Completion, IndexStatus
 from agent_workbench.core.repo.workspace import CommandOutcome, ResourceUse, SandboxFacts
 from agent_workbench.core.rules.matching import StoredRule
@@ -155,6 +155,9 @@ class PlainShell:
 
     def used(self) -> ResourceUse | None:
         return None
+
+    async def start(self, command: Command, on_output: OnOutput) -> BackgroundCommand:
+        raise SandboxError(f"{command.line} was not left running: nothing is confined here")
 
     async def run(self, command: Command, on_output: OnOutput) -> CommandOutcome:
         self.lines.append(command.line)

@@ -190,7 +190,7 @@ async def test_nothing_outlives_a_killed_parent(number: signal.Signals, daemon_l
 
 def test_the_supervisor_loads_little() -> None:
     """It starts before each command, and what it imports is what its start costs."""
-    told = ("0.1", "own", "none", "none", "none", "")
+    told = ("0.1", "own", "none", "none", "none", "", "none")
     words = ["-X", "importtime", str(supervisor.__file__), *told, "/bin/true"]
     ours, theirs = socket.socketpair()
     with ours, theirs:

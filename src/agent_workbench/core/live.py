@@ -44,6 +44,14 @@ class Running(Struct, frozen=True):
     seconds: float
 
 
+class LeftRunning(Struct, frozen=True):
+    """A command that was left running: its line, the tail of its output, how it `ended` (empty: it runs)."""
+
+    line: str
+    tail: str = ""
+    ended: str = ""
+
+
 class PreflightQuestion(Struct, frozen=True):
     """A question that must be answered before a session can start; `key` is `init`, `model` or `trust`."""
 
@@ -108,6 +116,7 @@ class Live(Struct, frozen=True):
     quiet_seconds: float = 0.0
     streaming: Streaming | None = None
     running: Running | None = None
+    left_running: LeftRunning | None = None
     consulting: Consulting | None = None
     question: PreflightQuestion | None = None
     replay: ReplayPosition | None = None

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import IO, Self
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.core.errors import ShellError
 from agent_workbench.core.ports.tools import NOTHING, StandardStreams
@@ -166,11 +167,11 @@ async def spawn(
     """Start `argv` (an absolute path first) in `folder` with exactly this environment, in its own session.
 
     Output is read from the process or appended to the file `stdout`. `beside` has the descriptor of its standard input,
-    and one for standard error that does not go with the output. With `StandardStreams` as `stdout` the process gets
-    these descriptors instead. On a stop all processes get `grace_seconds` between SIGTERM and SIGKILL. Raises
-    `ShellError` if the command cannot be started, or the kernel refuses the `guard`: a filter for a confined command,
-    or the user that another one runs as. What the environment names as its own folders (`COMMAND_MARK`) is shown by its
-    supervisor too.
+    one for standard error that does not go with the output, and that of a network to join. With `StandardStreams` as
+    `stdout` the process gets these descriptors instead. On a stop all processes get `grace_seconds` between SIGTERM and
+    SIGKILL. Raises `ShellError` if the command cannot be started, or the kernel refuses the `guard`: a filter for a
+    confined command, or the user that another one runs as. What the environment names as its own folders
+    (`COMMAND_MARK`) is shown by its supervisor too.
     """
     with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
         our_end, their_end = socket.socketpair()
@@ -186,13 +187,13 @@ async def spawn(
             else:
                 writing = await asyncio.to_thread(_open_log, stdout)
             theirs.callback(os.close, writing)
-            streams = StandardStreams(
-                beside.stdin, writing, writing if beside.stderr == subprocess.STDOUT else beside.stderr
-            )
+            stderr = writing if beside.stderr == subprocess.STDOUT else beside.stderr
+            streams = replace(beside, stdout=writing, stderr=stderr)
         sums = "none" if limits is None else f"{limits.processes},{limits.memory_bytes},{limits.disk_left_bytes}"
         source = "none" if streams.stdin == NOTHING else str(streams.stdin)
         kept = (Guard.OPEN, f"{guard.uid}:{guard.gid}") if isinstance(guard, ProcessUser) else (guard, "none")
-        told = (str(grace_seconds), kept[0], sums, source, kept[1], environment.get(COMMAND_MARK, ""))
+        network = "none" if streams.network == NOTHING else str(streams.network)
+        told = (str(grace_seconds), kept[0], sums, source, kept[1], environment.get(COMMAND_MARK, ""), network)
         # If its start were cancelled, asyncio would kill the supervisor alone.
         starting = asyncio.ensure_future(_start_supervisor(argv, folder, environment, their_end, streams, told))
         try:
@@ -237,7 +238,7 @@ async def _start_supervisor(
             stdin=lifeline.fileno(),
             stdout=streams.stdout,
             stderr=streams.stderr,
-            pass_fds=[each for each in (streams.stdin, streams.beside) if each != NOTHING],
+            pass_fds=[each for each in (streams.stdin, streams.beside, streams.network) if each != NOTHING],
             cwd=folder,
             env=dict(environment),
             start_new_session=True,

@@ -1,6 +1,6 @@
 """Supervisor program of one command: no process of the command outlives the command, the supervisor or its parent.
 
-    python -I -S supervisor.py <grace_seconds> <guard> <limits> <input> <user> <own> <command> [argument ...]
+    python -I -S supervisor.py <grace_seconds> <guard> <limits> <input> <user> <own> <network> <command> [argument ...]
 
 Standard input is a connected socket to the parent. The supervisor writes lines to it: `started <pid>` or
 `failed <errno>`, and at the end `used <CPU seconds> <peak memory in KiB>` and
@@ -18,6 +18,7 @@ network namespace of the host).
 <input> is `none`, or the descriptor that becomes the standard input of the command.
 <user> is `none`, or the numbers `uid:gid` that the command runs as, without any capability or other group.
 <own> names the command's own folders to the processes in it that look at their ancestors (`command_bounds`).
+<network> is `none`, or the descriptor of the network namespace of another command that this one joins.
 The supervisor starts for each command, so its imports are few.
 """
 
@@ -36,6 +37,7 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_NO_NEW_PRIVS = 38
 _PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
+_NS_GET_USERNS, _CLONE_NEWUSER, _CLONE_NEWNET = 0xB701, 0x10000000, 0x40000000
 _POLL_SECONDS = 0.005
 # A process in uninterruptible sleep cannot be killed, so the wait for it is limited.
 _UNKILLABLE_SECONDS = 5.0
@@ -64,6 +66,22 @@ def _become(user: str) -> None:
     os.setresgid(gid, gid, gid)
     os.setresuid(uid, uid, uid)
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+
+
+def _join(network: int) -> None:
+    """Enter a network namespace, and before it the user namespace that it belongs to: only there may its owner do so.
+
+    The sandbox makes a user namespace of its own below that one.
+    """
+    import ctypes
+    import fcntl
+
+    kernel = ctypes.CDLL(None, use_errno=True)
+    owner = fcntl.ioctl(network, _NS_GET_USERNS)
+    for descriptor, kind in ((owner, _CLONE_NEWUSER), (network, _CLONE_NEWNET)):
+        if kernel.setns(descriptor, kind):
+            raise OSError(ctypes.get_errno() or errno.EPERM, "setns")
+        os.close(descriptor)
 
 
 def _children_by_parent() -> dict[int, list[int]]:
@@ -119,7 +137,7 @@ def _descendants() -> list[int]:
 class _Command:
     """The command with its exit status and all of its descendants."""
 
-    def __init__(self, argv: list[str], guard: str, limits: str, source: str, user: str) -> None:
+    def __init__(self, argv: list[str], guard: str, limits: str, source: str, user: str, network: str) -> None:
         self.status: int | None = None
         self.error = 0
         failure, failed = os.pipe()
@@ -128,7 +146,7 @@ class _Command:
         reading = os.open(os.devnull, os.O_RDONLY) if source == "none" else int(source)
         self.pid = os.fork()
         if self.pid == 0:
-            self._execute(argv, supervisor, (reading, failed), guarding, limits, user)
+            self._execute(argv, supervisor, (reading, failed), guarding, (limits, user, network))
         # Held here too, a pipe would seem to have a reader after the command ended.
         os.close(reading)
         os.close(failed)
@@ -139,9 +157,10 @@ class _Command:
 
     @staticmethod
     def _execute(
-        argv: list[str], supervisor: int, ends: tuple[int, int], guarding: "_Guarding | None", limits: str, user: str
+        argv: list[str], supervisor: int, ends: tuple[int, int], guarding: "_Guarding | None", bounds: tuple[str, ...]
     ) -> None:
         reading, failed = ends
+        limits, user, network = bounds
         try:
             os.dup2(reading, 0)
             os.close(reading)
@@ -163,6 +182,9 @@ class _Command:
 
                 limit_processes(limits)
                 mark_command()
+            if network != "none":
+                _join(int(network))
+                _die_with(supervisor)  # the kernel may forget it with the namespace
             if guarding:
                 guarding.enter()
             if user != "none":  # who may be unable to read our modules
@@ -348,11 +370,11 @@ def _leave(status: int) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Run the command with its grace period, guard, limits, input, user and folders. Does not return."""
+    """Run the command with its grace period, guard, limits, input, user, folders and network. Does not return."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     wake, told = _listen()
-    grace, guard, limits, source, user, _, *argv = arguments
-    command = _Command(argv, guard, limits, source, user)
+    grace, guard, limits, source, user, _, network, *argv = arguments
+    command = _Command(argv, guard, limits, source, user, network)
     if command.error:
         _report("failed", command.error)
         os._exit(127)

@@ -35,7 +35,7 @@ class SandboxBounds(Struct, frozen=True):
     Without a `folder` it starts in `start`, else in its own home. `emptied` folders are empty except for the `readable`
     paths in them, as those of all commands are; `hidden` ones appear empty, wherever they are. `keys` are files that it
     may read although they are hidden. It may write to a copy of `copied` folders, which is thrown away, and to `fresh`
-    ones, which appear empty.
+    ones, which appear empty. `joined`: it keeps the network namespace that it is started in.
     """
 
     folder: str = ""
@@ -48,6 +48,7 @@ class SandboxBounds(Struct, frozen=True):
     copied: tuple[str, ...] = ()
     fresh: tuple[str, ...] = ()
     network: bool = False
+    joined: bool = False
 
 
 class HiddenPaths(Struct, frozen=True):
@@ -110,7 +111,9 @@ def confine(bwrap: str, argv: Sequence[str], bounds: SandboxBounds, hidden: Hidd
     words += _covered(bounds.hidden)
     words += _shown("--ro-bind-try", sorted({os.path.realpath(each) for each in bounds.keys}))
     words += ["--unshare-pid", "--unshare-ipc", "--new-session", "--die-with-parent", "--cap-drop", "ALL"]
-    words += [] if bounds.network else ["--unshare-net"]
+    if bounds.joined:  # in which it would be root
+        words += ["--unshare-user", "--uid", str(os.geteuid()), "--gid", str(os.getegid())]
+    words += [] if bounds.network or bounds.joined else ["--unshare-net"]
     return [*words, "--chdir", folder or bounds.start or INNER_HOME, "--", *argv]
 
 

@@ -9,11 +9,11 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import IO
 
-from msgspec.structs import replace
-
+from agent_workbench.adapters.shell.background_command import RunningCommand, open_network
 from agent_workbench.adapters.shell.canary import Sandbox, find_sandbox, no_sandbox
 from agent_workbench.adapters.shell.command_user import find_user, hand_over, user_problem
 from agent_workbench.adapters.shell.environment import clean_environment
@@ -74,6 +74,7 @@ class SandboxedShell:
         self._finding: asyncio.Task[Sandbox] | None = None
         self._used: ResourceUse | None = None
         self._copied: dict[tuple[str, ...], bool] = {}
+        self._left: RunningCommand | None = None
 
     async def observe(self) -> SandboxFacts:
         return (await self._sandbox()).facts
@@ -89,10 +90,7 @@ class SandboxedShell:
             raise SandboxError(
                 f"{command.line!r} was not run: {sandbox.facts.why}", advice="set sandbox.user to one who can work here"
             )
-        if not await asyncio.to_thread(os.path.isdir, command.folder):
-            raise ShellError(
-                f"{command.line!r} was not run: {command.folder} is not a folder", advice="check the workspace"
-            )
+        await _check_folder(command)
         began = time.monotonic()
         async with self._running(sandbox, command) as (process, reads):
             streams = [_Stream(read, on_output) for read in reads]
@@ -108,23 +106,39 @@ class SandboxedShell:
         sandbox = await self._sandbox()
         if not sandbox.bwrap or not sandbox.facts.holds:
             raise SandboxError(f"{command.line!r} was not started: no sandbox works here", advice=sandbox.facts.why)
-        apart = replace(command, folder="", readable=(*command.readable, command.folder))
         argv, environment = await asyncio.to_thread(
-            self._prepare, sandbox.bwrap, apart, INNER_TEMPORARY, copies=False, start=command.folder
+            self._prepare, sandbox.bwrap, command, INNER_TEMPORARY, copies=False, read_only=True, joined=False
         )
         return await spawn(
             argv, folder="/", environment=environment, stdout=streams, guard=sandbox.guard, limits=self._limits
         )
 
+    async def start(self, command: Command, on_output: OnOutput) -> RunningCommand:
+        sandbox = await self._sandbox()
+        if not sandbox.bwrap:
+            raise SandboxError(
+                f"{command.line!r} was not left running: without a sandbox it could change files while checks run",
+                advice=sandbox.facts.why,
+            )
+        await _check_folder(command)
+        async with contextlib.AsyncExitStack() as held:
+            process, _ = await held.enter_async_context(self._running(sandbox, command, background=True))
+            network, shared = NOTHING, self._settings.network
+            if not shared:
+                trial = await asyncio.to_thread(self._trial, sandbox.bwrap)
+                network = await open_network(process, held, trial, sandbox.guard)
+            self._left = RunningCommand(process, held.pop_all(), network, on_output, shared=shared)
+        return self._left
+
+    def _trial(self, bwrap: str) -> list[str]:
+        """Return the command line that finds out whether a command can join the network of another one."""
+        bounds = SandboxBounds(readable=self._readable, joined=True)
+        return confine(bwrap, ["/bin/true"], bounds, hidden_paths(self._parent))
+
     async def copies(self, linked: Sequence[str]) -> bool:
         sandbox = await self._sandbox()
-        folders = await asyncio.to_thread(self._folders, linked)
+        folders = await asyncio.to_thread(_linked_folders, self._repo, linked)
         return not sandbox.bwrap or not folders or await self._may_copy(sandbox, folders)
-
-    def _folders(self, linked: Sequence[str]) -> tuple[str, ...]:
-        """Return the real paths of linked folders, read in the checkout: a command may have replaced the link."""
-        paths = (Path(self._repo, name).resolve() for name in linked)
-        return tuple(str(path) for path in paths if path.is_dir())
 
     async def _may_copy(self, sandbox: Sandbox, folders: tuple[str, ...]) -> bool:
         """Return True if overlays of these folders work; a write to each finds it out."""
@@ -149,7 +163,10 @@ class SandboxedShell:
 
     async def _find(self) -> Sandbox:
         """Return the sandbox, or the user that commands run as where there is none."""
-        found = no_sandbox("they are not to be confined") if self._unconfined else await self._find_sandbox()
+        if self._unconfined:
+            found = no_sandbox("they are not to be confined")
+        else:
+            found = await find_sandbox(self._parent, self._settings.network, self._repo)
         if found.bwrap or not self._settings.user:
             return found
         user = await asyncio.to_thread(find_user, self._settings.user)
@@ -158,12 +175,9 @@ class SandboxedShell:
         why = f"{found.facts.why}; they run as the user {user.name}"
         return Sandbox(SandboxFacts(kind="user", holds=False, network=True, why=why), guard=user)
 
-    async def _find_sandbox(self) -> Sandbox:
-        return await find_sandbox(self._parent, self._settings.network, self._repo)
-
     @contextlib.asynccontextmanager
     async def _running(
-        self, sandbox: Sandbox, command: Command
+        self, sandbox: Sandbox, command: Command, *, background: bool = False
     ) -> AsyncIterator[tuple[SupervisedProcess, list[_Read]]]:
         """Start a command; yield it with the readers of its output and, if that is apart, its standard error."""
         async with contextlib.AsyncExitStack() as stack:
@@ -174,7 +188,9 @@ class SandboxedShell:
             if isinstance(sandbox.guard, ProcessUser):
                 await asyncio.to_thread(_hand_over, command, temporary, sandbox.guard)
             copies = await self.copies(command.linked)
-            argv, environment = await asyncio.to_thread(self._prepare, sandbox.bwrap, command, temporary, copies)
+            network = self._left.network if command.joins and self._left is not None else NOTHING
+            prepare = partial(self._prepare, read_only=background, joined=network != NOTHING)
+            argv, environment = await asyncio.to_thread(prepare, sandbox.bwrap, command, temporary, copies)
             reads: list[_Read] = []
             with contextlib.ExitStack() as theirs:
                 stdin, stderr = NOTHING, subprocess.STDOUT
@@ -192,7 +208,7 @@ class SandboxedShell:
                         argv,
                         folder=command.folder,
                         environment=environment,
-                        beside=StandardStreams(stdin=stdin, stderr=stderr),
+                        beside=StandardStreams(stdin=stdin, stderr=stderr, network=network),
                         grace_seconds=_GRACE_SECONDS,
                         guard=sandbox.guard,
                         limits=self._limits,
@@ -208,38 +224,52 @@ class SandboxedShell:
         self._used = use if self._used is None else self._used.plus(use)
 
     def _prepare(
-        self, bwrap: str, command: Command, temporary: str, copies: bool, start: str = ""
+        self, bwrap: str, command: Command, temporary: str, copies: bool, *, read_only: bool, joined: bool
     ) -> tuple[list[str], dict[str, str]]:
-        """Return the command line and its environment; `temporary` is its folder without a sandbox.
-
-        A command without a folder of its own begins in `start`.
-        """
+        """Return the command line and its environment; `temporary` is its folder without a sandbox."""
         argv = ["/bin/sh", "-c", command.line]
         path = clean_path(self._parent.get("PATH", ""), self._repo, command.folder)
         home = INNER_HOME if bwrap else temporary
         temporary = INNER_TEMPORARY if bwrap else temporary
-        named = bounds_text(tuple(filter(None, (command.folder, *command.writable, temporary))))
-        environment = clean_environment(self._parent, path, home, temporary, named)
-        environment |= command.environment
-        if not bwrap:
-            return argv, environment
-        bounds = self._bounds(command, environment["PATH"], copies, start)
-        return confine(bwrap, argv, bounds, hidden_paths(self._parent)), environment
+        bounds = bounds_text((temporary,) if read_only else (command.folder, *command.writable, temporary))
+        environment = {**clean_environment(self._parent, path, home, temporary, bounds), **command.environment}
+        if read_only:  # its last lines are read while it runs
+            environment["PYTHONUNBUFFERED"] = "1"
+        if bwrap:
+            bounds_of = self._bounds(command, environment["PATH"], copies, read_only=read_only, joined=joined)
+            argv = confine(bwrap, argv, bounds_of, hidden_paths(self._parent))
+        return argv, environment
 
-    def _bounds(self, command: Command, path: str, copies: bool, start: str) -> SandboxBounds:
+    def _bounds(self, command: Command, path: str, copies: bool, *, read_only: bool, joined: bool) -> SandboxBounds:
         folders = path.split(os.pathsep)
-        linked = self._folders(command.linked)
+        linked = _linked_folders(self._repo, command.linked)
         caches = (Path(folder, name) for folder in linked for name in _CACHES)
+        seen = (*command.readable, *((command.folder,) if read_only else ()))
         return SandboxBounds(
-            folder=command.folder,
-            start=start,
-            writable=command.writable,
-            readable=(*self._readable, *command.readable, *(_installation(Path(each)) for each in folders if each)),
+            folder="" if read_only else command.folder,
+            start=command.folder,
+            writable=() if read_only else command.writable,
+            readable=(*self._readable, *seen, *(_installation(Path(each)) for each in folders if each)),
             hidden=(*self._hidden, *command.hidden),
             keys=command.keys,
             copied=linked if copies else (),
             fresh=() if copies else tuple(str(each) for each in caches if each.is_dir()),
             network=self._settings.network,
+            joined=joined,
+        )
+
+
+def _linked_folders(repo: str, linked: Sequence[str]) -> tuple[str, ...]:
+    """Return the real paths of linked folders, read in the checkout: a command may have replaced the link."""
+    paths = (Path(repo, name).resolve() for name in linked)
+    return tuple(str(path) for path in paths if path.is_dir())
+
+
+async def _check_folder(command: Command) -> None:
+    """Raise `ShellError` if the folder of a command is not there."""
+    if not await asyncio.to_thread(os.path.isdir, command.folder):
+        raise ShellError(
+            f"{command.line!r} was not run: {command.folder} is not a folder", advice="check the workspace"
         )
 
 

@@ -66,12 +66,16 @@ class SchemaValidator(Protocol):
 
 
 class StandardStreams(Struct, frozen=True):
-    """Descriptors that a process gets as its standard input, output and error; it inherits `beside` as it is."""
+    """Descriptors that a process gets as its standard input, output and error; it inherits `beside` as it is.
+
+    `network` is that of a network namespace that it joins.
+    """
 
     stdin: int = NOTHING
     stdout: int = NOTHING
     stderr: int = NOTHING
     beside: int = NOTHING
+    network: int = NOTHING
 
 
 class ServerCommand(Struct, frozen=True):

@@ -168,7 +168,7 @@ class Command(Struct, frozen=True):
     standard error is not a part of its output. `private`: the folder is a worktree or temporary, and may be given to
     the user that commands run as. `stdin` is all of its standard input. `keys` are files that the sandbox hides from
     every other command. `linked` are folders of the checkout by name: in the sandbox it may write to a copy of them
-    that is thrown away.
+    that is thrown away. `joins`: it shares the network of the command that was left running, if there is one.
     """
 
     line: str
@@ -183,6 +183,32 @@ class Command(Struct, frozen=True):
     stdin: str = ""
     keys: tuple[str, ...] = ()
     linked: tuple[str, ...] = ()
+    joins: bool = False
+
+
+class BackgroundCommand(Protocol):
+    """A command that was left running in the sandbox. It may read its folder and writes only to a temporary one."""
+
+    @property
+    def reachable(self) -> bool:
+        """True if commands that join it reach its servers at 127.0.0.1."""
+
+    @property
+    def shared(self) -> bool:
+        """True if its network is that of the host: all that runs there reaches it."""
+
+    @property
+    def outcome(self) -> CommandOutcome | None:
+        """How it ended, without output; None while it runs."""
+
+    def tail(self, since: int = 0) -> tuple[str, int]:
+        """Return the end of its output after byte `since`, and the number of bytes that it has written so far."""
+
+    async def wait(self) -> CommandOutcome:
+        """Return how it ended when it and all its descendants have."""
+
+    async def stop(self) -> CommandOutcome:
+        """End it and all its descendants, if they run, and return how it ended."""
 
 
 class Shell(Protocol):
@@ -193,6 +219,12 @@ class Shell(Protocol):
 
     async def run(self, command: Command, on_output: OnOutput) -> CommandOutcome:
         """Run to the end, the timeout or cancellation; the output is bounded, and interleaved unless `apart`."""
+
+    async def start(self, command: Command, on_output: OnOutput) -> BackgroundCommand:
+        """Start a command and leave it running; its owner stops it. Raises `SandboxError` without a sandbox.
+
+        It has no time limit. Output that it writes faster than it is read makes it wait.
+        """
 
     async def copies(self, linked: Sequence[str]) -> bool:
         """Return True if a command may write to copies of these linked folders, or to the folders themselves.

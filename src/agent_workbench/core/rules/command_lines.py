@@ -31,6 +31,13 @@ def programs_of(line: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def left_running(line: str) -> str:
+    """Return the command before a final `&`, with which a shell leaves it running; empty for any other line."""
+    command, sign = line.rstrip()[:-1], line.rstrip()[-1:]
+    leaves = sign == "&" and not command.endswith("\\") and _tokens(line)[-1:] == ["&"]
+    return command if leaves and command.strip() else ""
+
+
 def commands_in(line: str, nested: int = 0) -> Iterator[tuple[str, str]]:
     """Yield each simple command as words joined by spaces, with the whole line in that spelling.
 
@@ -57,16 +64,20 @@ def commands_in(line: str, nested: int = 0) -> Iterator[tuple[str, str]]:
 
 def _words(line: str) -> list[tuple[str, bool]]:
     """Return the shell words of a line, each with True if it is an operator."""
-    lexer = shlex.shlex(line.replace("\\\n", ""), posix=True, punctuation_chars=_OPERATORS)
-    lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
-    try:
-        tokens = list(lexer)
-    except ValueError:  # an unclosed quote
-        tokens = re.findall(r"[^\s'\"();<>|&`]+|[();<>|&`\n]+", line)
     found: list[tuple[str, bool]] = []
-    for token in tokens:
+    for token in _tokens(line):
         if token and set(token) <= set(_OPERATORS):
             found += ((part, True) for part in _PART.findall(token))
         else:
             found.append((" ".join(token.split(" ")), False))
     return found
+
+
+def _tokens(line: str) -> list[str]:
+    """Return words and runs of operators, as a shell divides a line."""
+    lexer = shlex.shlex(line.replace("\\\n", ""), posix=True, punctuation_chars=_OPERATORS)
+    lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
+    try:
+        return list(lexer)
+    except ValueError:  # an unclosed quote
+        return re.findall(r"[^\s'\"();<>|&`]+|[();<>|&`\n]+", line)

@@ -178,7 +178,10 @@ SKILL_TOOLS = ("list_skills", "get_skill", "read_file_in_skill", "run_python_scr
 PLAYBOOK_TOOLS = ("find_playbook", "run_playbook", "lint_playbook", "scaffold_playbook")
 """Tools of playbooks: offered also without being named, to tasks that the skill of playbooks fits."""
 
-ALL_TOOLS = (*DEFAULT_TOOLS, "run_command", "consult", "query_audit", *SKILL_TOOLS, *PLAYBOOK_TOOLS)
+RUN_COMMAND, BACKGROUND = "run_command", "background"
+"""The tool that runs commands, and the one that comes with it: it reads and stops what the first left running."""
+
+ALL_TOOLS = (*DEFAULT_TOOLS, RUN_COMMAND, BACKGROUND, "consult", "query_audit", *SKILL_TOOLS, *PLAYBOOK_TOOLS)
 """Every tool that a model may be given."""
 TOOL_ALIASES = {"vector_search": "search_code"}
 """Other names of tools in settings and rules."""
@@ -213,9 +216,9 @@ class Settings(Struct, frozen=True):
     changed files go to the steps and to the model.
     """
     tools_allowed: tuple[str, ...] = DEFAULT_TOOLS
-    """Tools that the model may call; `run_command`, `consult` (ask a consultant) and `query_audit` must be added. The
-    tools of skills (`list_skills`, `get_skill`, `read_file_in_skill`, `run_python_script`) need not be named where a
-    skill brings files. `vector_search` is another name of `search_code`.
+    """Tools that the model may call; `run_command` (which brings `background`), `consult` (ask a consultant) and
+    `query_audit` must be added. The tools of skills (`list_skills`, `get_skill`, `read_file_in_skill`,
+    `run_python_script`) need not be named where a skill brings files. `vector_search` is another name of `search_code`.
     """
     approvals: Approvals = field(default_factory=Approvals)
     limits: Limits = field(default_factory=Limits)

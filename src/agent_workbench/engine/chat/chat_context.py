@@ -20,7 +20,7 @@ from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.repo.path_kinds import holds_secrets
 from agent_workbench.core.repo.retrieval import RELEVANT, Chunk, CodeQuery, PastCommit
-from agent_workbench.core.settings import Permission
+from agent_workbench.core.settings import BACKGROUND, Permission
 from agent_workbench.core.state.work import Chat
 from agent_workbench.core.tools.spec import FINISH, NOTE, ToolSpec
 from agent_workbench.engine.chat.chat_prompt import VERSION
@@ -89,7 +89,7 @@ async def start_chat(session: SessionContext) -> None:
 
 def _is_offered(spec: ToolSpec) -> bool:
     if spec.builtin:
-        return spec.permission is Permission.READ and spec.name not in {NOTE, FINISH}
+        return spec.permission is Permission.READ and spec.name not in {NOTE, FINISH, BACKGROUND}
     return spec.permission in OFFERED
 
 

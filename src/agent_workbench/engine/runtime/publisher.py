@@ -11,6 +11,7 @@ from agent_workbench.core.ids import TaskId
 from agent_workbench.core.live import (
     Consulting,
     Followed,
+    LeftRunning,
     Live,
     Notice,
     PreflightQuestion,
@@ -92,6 +93,11 @@ class UpdatePublisher:
     def show_output(self, tail: str, seconds: float) -> None:
         """Publish the end of a running command's output and how long it has run."""
         self._show(running=Running(self._update.live.activity, tail, seconds), quiet_seconds=0.0)
+
+    def show_left_running(self, left: LeftRunning | None) -> None:
+        """Publish the command that is left running, as far as it has come; None when there is none."""
+        if left != self._update.live.left_running:
+            self._show(left_running=left)
 
     def show_index(self, index: IndexStatus | None) -> None:
         """Publish the progress of the index of the open workspace, if it changed."""

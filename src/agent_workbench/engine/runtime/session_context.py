@@ -17,6 +17,7 @@ from agent_workbench.core.repo.workspace import WorkspaceRequest
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.engine.recorder import Record, Recorder
+from agent_workbench.engine.runtime.background_holder import BackgroundHolder
 from agent_workbench.engine.runtime.event_hooks import EventHooks
 from agent_workbench.engine.runtime.file_names import FileNames
 from agent_workbench.engine.runtime.publisher import OutputTail, UpdatePublisher, show_index
@@ -50,6 +51,7 @@ class SessionContext:
         self.model_loading = BackgroundTask()
         self.file_names = FileNames(ports.clock)
         self.stoppable = StoppableCall()
+        self.background = BackgroundHolder(publisher)
         self.ending = asyncio.Event()
         """Set when an unattended session is to end before its next move."""
         self.hooks = EventHooks(ports.hooks, dict(settings.hooks), publisher, self.record)
@@ -124,13 +126,16 @@ class SessionContext:
 
     async def _release(self) -> None:
         await self._index_progress.stop()
+        await self.background.stop()
         if self._workspace is not None:
             workspace, self._workspace = self._workspace, None
             await workspace.release(keep=self.settings.workspace.keep)
 
     async def stop_background(self) -> None:
-        """Stop the consultation, the loading of a model, and the hooks that run beside the session."""
-        await asyncio.gather(self.consultation.stop(), self.model_loading.stop(), self.hooks.stop())
+        """Stop the consultation, the loading of a model, the hooks and the command that run beside the session."""
+        await asyncio.gather(
+            self.consultation.stop(), self.model_loading.stop(), self.hooks.stop(), self.background.stop()
+        )
 
     async def close(self) -> None:
         """Release workspace, index, tools, notes and model; an error in one does not keep the others open."""
@@ -161,6 +166,7 @@ class SessionContext:
             self.state,
             OutputTail(self.publisher, self.ports.clock),
             self.stoppable,
+            self.background,
             self.record,
             lambda: self.state,
             workspace,

@@ -32,6 +32,7 @@ from agent_workbench.core.settings import Settings
 from agent_workbench.core.state.file_pieces import may_rewrite, offered_pieces
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.core.tools.spec import ToolSpec
+from agent_workbench.engine.runtime.background_holder import BackgroundHolder
 from agent_workbench.engine.runtime.budget import seconds_left
 from agent_workbench.engine.runtime.publisher import OutputTail
 from agent_workbench.engine.runtime.scope import TaskBounds
@@ -101,6 +102,7 @@ class ToolContext(Struct, frozen=True):
     state: SessionState
     on_output: OutputTail
     stoppable: StoppableCall
+    background: BackgroundHolder
     record: Callable[[Event], Awaitable[object]]
     newest_state: Callable[[], SessionState]
     opened: Workspace | None = None

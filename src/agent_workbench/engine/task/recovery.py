@@ -16,6 +16,8 @@ from agent_workbench.core.events import (
     TestsFinished,
 )
 from agent_workbench.core.proposals import COMPACT, Proposal
+from agent_workbench.core.rules.command_lines import left_running
+from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import Phase, TaskRun
 from agent_workbench.core.state.steps import newest_steps
 from agent_workbench.engine.compaction.compact_tool import TOOL as COMPACT_TOOL
@@ -29,6 +31,8 @@ from agent_workbench.engine.tools.check_runs import describe_checks
 
 async def recover(session: SessionContext, proposal: Proposal) -> None:
     """Finish an interrupted proposal by its recorded effects, else as unknown; reset the files to what was approved."""
+    if proposal.kind is Permission.COMMAND and left_running(proposal.text):
+        await session.background.stop()
     workspace = await session.workspace()
     tree = session.run.tree
     unapproved = await workspace.unapproved_changes(tree)

@@ -12,6 +12,7 @@ from agent_workbench.engine.tools.builtin.finish import finish_summary
 async def roll_back(session: SessionContext, reason: str) -> None:
     """Keep the attempts under `refs/agent/`, reset the workspace to its base, and delete the task's branch."""
     session.publisher.show_activity("rolling back")
+    await session.background.stop()
     workspace = await session.workspace()
     base = session.run.workspace.base
     if await workspace.unapproved_changes(session.run.workspace.tree):
@@ -27,6 +28,7 @@ async def close(session: SessionContext) -> None:
     """Write the task's closing note, and its status to the plan and to the journal."""
     run = session.run
     status = run.status or TaskStatus.DONE
+    await session.background.stop()
     if status is TaskStatus.DONE and run.commit is None:
         # A branch without commits would only occupy the name.
         await (await session.workspace()).withdraw()

@@ -26,7 +26,7 @@ from agent_workbench.core.plan import Owner, Plan, Task, TaskStatus
 from agent_workbench.core.ports.workspace import Workspace
 from agent_workbench.core.repo.absent_sources import unlinked
 from agent_workbench.core.repo.workspace import RepoFacts, WorkspaceRequest
-from agent_workbench.core.settings import AGENTS_FILES, PLAYBOOK_TOOLS, Approval, Permission, Settings
+from agent_workbench.core.settings import AGENTS_FILES, BACKGROUND, PLAYBOOK_TOOLS, Approval, Permission, Settings
 from agent_workbench.core.skills.selection import PLAYBOOK_SKILL, brings_files, check_named, choosable, skills_of
 from agent_workbench.core.text.commit_subjects import LOOKED_AT, CommitConvention, common_convention
 from agent_workbench.core.text.sanitizer import sanitize, without_chat_markers
@@ -118,7 +118,7 @@ async def start_task(session: SessionContext, wanted: TaskId | None) -> None:
     # No model is asked where the task names its edits itself.
     specs = () if task.edits else await _tool_specs(session, task, convention)
     if task.changes_nothing:
-        specs = tuple(spec for spec in specs if spec.permission in CHANGES_NOTHING)
+        specs = tuple(each for each in specs if each.permission in CHANGES_NOTHING and each.name != BACKGROUND)
     required = checks.commands[: checks.required]
     started = TaskStarted(
         task=task.id,

@@ -56,25 +56,32 @@ def refuse_denied(task: Task, lines: Sequence[str]) -> None:
             raise ShellError(f"{why}: {line[:200]}", advice="its denylisted_commands in the plan say so")
 
 
-async def run_command(context: ToolContext, line: str, used: float = 0.0) -> CommandOutcome:
+async def run_command(context: ToolContext, line: str, used: float = 0.0, *, joins: bool = False) -> CommandOutcome:
     """Run one command line in the workspace; raise `ShellError` for one that is denied.
 
-    Of the task's time `used` seconds are gone besides the recorded ones. Raises `StoppedByUser`.
+    Of the task's time `used` seconds are gone besides the recorded ones. One that `joins` reaches the command that was
+    left running; no check does. Raises `StoppedByUser`.
     """
     refuse_denied(context.task, (line,))
+    command = await command_of(context, line, used, joins=joins)
+    outcome = await context.stoppable.run(context.ports.shell.run(command, context.on_output))
+    if outcome.timed_out and command.timeout_seconds < context.command_limit:
+        return replace(outcome, reason=f"stopped after {command.timeout_seconds:.3g} s: {TIME_IS_OVER}")
+    return outcome
+
+
+async def command_of(context: ToolContext, line: str, used: float = 0.0, *, joins: bool = False) -> Command:
+    """Return a command line as it is run in the workspace."""
     folder = context.workspace.facts.path
-    command = Command(
+    return Command(
         line=line,
         folder=folder,
         timeout_seconds=context.command_seconds(used),
         environment=await context.ports.environment_for(folder),
         private=True,
         linked=context.workspace.facts.linked,
+        joins=joins,
     )
-    outcome = await context.stoppable.run(context.ports.shell.run(command, context.on_output))
-    if outcome.timed_out and command.timeout_seconds < context.command_limit:
-        return replace(outcome, reason=f"stopped after {command.timeout_seconds:.3g} s: {TIME_IS_OVER}")
-    return outcome
 
 
 async def run_checks(context: ToolContext, commands: Sequence[str], purpose: CheckPurpose) -> TestsFinished:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from agent_workbench.core.errors import ToolError
 from agent_workbench.core.ports.tools import SchemaValidator, ToolSource
-from agent_workbench.core.settings import TOOL_ALIASES
+from agent_workbench.core.settings import BACKGROUND, RUN_COMMAND, TOOL_ALIASES
 from agent_workbench.core.tools.skill_tools import SKILL_SPECS
 from agent_workbench.core.tools.spec import MCP, ToolSpec, select_specs
 from agent_workbench.engine.runtime.tool import Tool
@@ -56,8 +56,10 @@ class ToolRegistry:
     def allowed_specs(self, names: Sequence[str], *, skills: bool = False) -> tuple[ToolSpec, ...]:
         """Return the specs of a new task: the built-in tools with these names, then those of the sources.
 
-        The tools of skills are among them if `skills` says so, or if they are named.
+        The tools of skills are among them if `skills` says so, or if they are named. The one that reads what a command
+        left running comes with the one that runs commands, and never alone.
         """
+        names = [each for each in names if each != BACKGROUND] + [BACKGROUND] * (RUN_COMMAND in names)
         listed = (tool.spec for tool in (self._listed or {}).values())
         return (
             *builtin_specs(names),

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.events import ContextFilled, ModelAnswered, PromptBuilt
 from agent_workbench.core.knowledge.rejections import is_reason
-from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.live import LeftRunning, SessionUpdate
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.patch.alignment import shared_blocks
 from agent_workbench.core.patch.rewrite.answer_body import read_unfinished
@@ -21,6 +21,7 @@ from agent_workbench.core.proposals import (
     shown_sha,
     unreviewed_paths,
 )
+from agent_workbench.core.rules.command_lines import left_running
 from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.core.state.applied_diffs import applied_diffs
 from agent_workbench.core.state.file_pieces import OfferedPieces, meant_piece, offered_pieces
@@ -53,6 +54,9 @@ WHY_CHECKED = {
 }
 CALLED = RUNS_PROGRAMS | {Permission.READ}
 """Proposals that are shown by themselves, without the run that they belong to."""
+LEFT_RUNNING_NOTE = """\
+It is left running in the sandbox until the task ends. It sees each change of the workspace and can change nothing \
+there."""
 OUTPUT_LINES = 120
 """Maximum number of lines of running output, because every update lays out all of them."""
 
@@ -108,6 +112,8 @@ def view_diff(update: SessionUpdate, pieces: Callable[[TaskRun], OfferedPieces] 
             rewrites = parts.action == REWRITE and run is not None
             diff = streamed_diff(pieces(run), parts.body) if run is not None and rewrites else parts.body
             return DiffView(f"Diff · {word}", "streaming", diff=diff, grows=True, empty="…")
+    if update.live.left_running is not None:
+        return _left_running(update.live.left_running)
     return _past(update.state)
 
 
@@ -204,7 +210,9 @@ def _summary_notes(run: TaskRun, proposal: Proposal) -> tuple[Block, ...]:
 def _asked(proposal: Proposal, key: str) -> DiffView:
     what = "Command" if proposal.kind is Permission.COMMAND else proposal.tool.replace("_", " ").capitalize()
     asked = Block(sanitize_whole(proposal.text.strip()), Tone.STRONG)
-    return DiffView(f"{what} · waits", key, (asked, *_remarks(proposal)), proposal.diff, key)
+    left = proposal.kind is Permission.COMMAND and left_running(proposal.text)
+    told = (Block(LEFT_RUNNING_NOTE, space_before=True),) if left else ()
+    return DiffView(f"{what} · waits", key, (asked, *told, *_remarks(proposal)), proposal.diff, key)
 
 
 def _remarks(proposal: Proposal) -> tuple[Block, ...]:
@@ -241,10 +249,19 @@ def _running(update: SessionUpdate) -> DiffView:
     running = update.live.running
     if running is None:
         return _past(update.state)
-    line = Block(f"$ {sanitize_line(running.line, 2000)}", Tone.STRONG)
-    last = "\n".join(running.tail.rstrip("\n").split("\n")[-OUTPUT_LINES:])
-    tail = Block(sanitize(without_colours(last), limit_chars=200_000), space_before=True)
-    return DiffView(f"Output · {running.seconds:.0f} s", f"running:{running.line}", (line, tail), grows=True)
+    notes = _output(running.line, running.tail)
+    return DiffView(f"Output · {running.seconds:.0f} s", f"running:{running.line}", notes, grows=True)
+
+
+def _left_running(left: LeftRunning) -> DiffView:
+    title = f"Left running · ended: {sanitize_line(left.ended, 80)}" if left.ended else "Left running"
+    return DiffView(title, f"left running:{left.line}", _output(left.line, left.tail), grows=True)
+
+
+def _output(line: str, tail: str) -> tuple[Block, ...]:
+    last = "\n".join(tail.rstrip("\n").split("\n")[-OUTPUT_LINES:])
+    said = Block(sanitize(without_colours(last), limit_chars=200_000), space_before=True)
+    return (Block(f"$ {sanitize_line(line, 2000)}", Tone.STRONG), said)
 
 
 def _past(state: SessionState) -> DiffView:

@@ -11,6 +11,7 @@ from agent_workbench.core.live import Live, SessionUpdate, Streaming
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import KEEP_CHANGES, OFFER_NOTES, Proposal, is_too_long, shown_sha
 from agent_workbench.core.repo.workspace import MergeMethod
+from agent_workbench.core.rules.command_lines import left_running
 from agent_workbench.core.rules.matching import offered_rules
 from agent_workbench.core.settings import Approval, ApprovalMode, Permission
 from agent_workbench.core.state.applied_diffs import checks_reviewed, checks_trusted, lacks_test, last_applied_diff
@@ -248,7 +249,8 @@ def describe(proposal: Proposal) -> tuple[str, str, str]:
             about = PURPOSES[proposal.purpose] if proposal.purpose is not None else "checks"
             return "checks", sanitize_line("; ".join(proposal.commands) or proposal.text), about
         case Permission.COMMAND:
-            return "command", sanitize_line(proposal.text), ""
+            left = "left running until the task ends" if left_running(proposal.text) else ""
+            return "command", sanitize_line(proposal.text), left
         case Permission.COMMIT:
             return "commit", sanitize_line(proposal.text.strip().split("\n")[0]), str(diff_stat(proposal.diff))
         case Permission.MERGE:

@@ -199,12 +199,19 @@ def _unsettled(update: SessionUpdate, transcript: Transcript) -> Iterator[Entry]
     elif live.streaming is not None:
         yield Entry("streaming", tuple(_stream(live.streaming, transcript)))
     if live.running is not None:
-        tail = without_colours("\n".join(live.running.tail.rstrip("\n").split("\n")[-12:]))
-        tail = sanitize(tail, limit_chars=20_000)
         head = Block(f"{sanitize_line(live.running.line)}  {live.running.seconds:.0f} s", Tone.ACCENT, "Running")
-        body = (Block(tail, Tone.DIM, fold_lines=4, fold_end=True, clips=True),) if tail.strip() else ()
-        yield Entry("running", (head, *body))
+        yield Entry("running", (head, *_tail(live.running.tail)))
+    if (left := live.left_running) is not None:
+        word = f"{sanitize_line(left.line)}  {f'ended: {sanitize_line(left.ended)}' if left.ended else 'runs'}"
+        head = Block(word, Tone.DIM if left.ended else Tone.ACCENT, "Left running")
+        yield Entry("left running", (head, *_tail(left.tail)))
     yield from (_with(word, "will be read with the next step") for word in transcript.unread)
+
+
+def _tail(output: str) -> tuple[Block, ...]:
+    """Return the last lines of a command's output, none without output."""
+    tail = sanitize(without_colours("\n".join(output.rstrip("\n").split("\n")[-12:])), limit_chars=20_000)
+    return (Block(tail, Tone.DIM, fold_lines=4, fold_end=True, clips=True),) if tail.strip() else ()
 
 
 def _stream(streaming: Streaming, transcript: Transcript) -> Iterator[Block]:
