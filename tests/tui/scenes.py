@@ -49,7 +49,7 @@ from agent_workbench.core.intents.outcomes import (
     TaskDrafted,
 )
 from agent_workbench.core.intents.plan import DraftTask, EditPlan, OpenPlan
-from agent_workbench.core.live import Live, PreflightQuestion, Running, Streaming
+from agent_workbench.core.live import LeftRunning, Live, PreflightQuestion, Running, Streaming
 from agent_workbench.core.local_models.found_models import FoundServer, ListedModel, ModelStatus
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import PathScope, Plan, PlanPiece, Task, TaskDraft, TaskStatus
@@ -104,6 +104,9 @@ HUNKS = """\
 +THIRD = 30
 """
 OUTPUT = "collecting ...\ntests/test_cart.py::test_an_empty_cart_costs_nothing PASSED\n" + runs.FAILURE
+SERVES = LeftRunning(
+    "npm run dev", "VITE ready in 212 ms\n➜ http://127.0.0.1:5173/\nGET /cart 500\nTypeError: total is undefined\n"
+)
 TRUST = PreflightQuestion(
     "trust",
     "Trust this repository?",
@@ -178,8 +181,7 @@ def _failed() -> ScriptedSession:
     )
 
 
-def _command() -> ActionProposed:
-    line = "python -m pip download --no-deps --dest /tmp/wheels attrs==24.2.0"
+def _command(line: str = "python -m pip download --no-deps --dest /tmp/wheels attrs==24.2.0") -> ActionProposed:
     return ActionProposed(runs.proposed(Permission.COMMAND, "run_command", "P-91", line))
 
 
@@ -333,6 +335,8 @@ SCENES = {
     "hunk_left": Scene(lambda: _diff(HUNKS), ("3", "n", "space", *"off by one", "enter")),
     "special_diff_waits": Scene(lambda: _diff(CI, special=(".github/workflows/test.yml",))),
     "command_waits": Scene(lambda: _run(_command())),
+    "left_running_waits": Scene(lambda: _run(_command("npm run dev &"))),
+    "left_running": Scene(lambda: ScriptedSession(*runs.up_to_reflexion()).show(Live(left_running=SERVES))),
     "script_waits": Scene(lambda: _run(_script())),
     "commit_waits": Scene(lambda: ScriptedSession(*runs.up_to_commit())),
     "merge_waits": Scene(lambda: ScriptedSession(*runs.up_to_done(), ActionProposed(runs.merge()))),

@@ -1,6 +1,7 @@
 """In command: Esc goes back and stops, Shift-Tab changes the mode, Ctrl-C leaves one tab, time and output are shown."""
 
 import pytest
+from msgspec.structs import replace
 from textual.widgets import Input
 
 from agent_workbench.core.checks.results import CheckPurpose
@@ -14,7 +15,7 @@ from agent_workbench.core.intents import (
     StopAction,
     StopAnswer,
 )
-from agent_workbench.core.live import Live, Running, Streaming
+from agent_workbench.core.live import LeftRunning, Live, Running, Streaming
 from agent_workbench.core.proposals import Proposal, Verdict, shown_sha
 from agent_workbench.core.settings import ApprovalMode, Permission
 from agent_workbench.views.gate.gate_bar import GateMode, view_gate
@@ -270,6 +271,20 @@ async def test_output_that_runs_is_shown_without_its_colours() -> None:
     async with driving(ScriptedSession(*runs.up_to_reflexion()).show(live), LARGE) as bench:
         assert bench.text().count("FAILED test_a") == 3, "steps, output and bar"
         assert "␛" not in bench.text()
+
+
+async def test_the_last_lines_of_a_command_left_running_are_shown_between_steps() -> None:
+    session = ScriptedSession(*runs.up_to_reflexion())
+    async with driving(session, LARGE) as bench:
+        await bench.live(Live(left_running=LeftRunning("npm run dev", "\x1b[32mready\x1b[0m\nGET /cart [/foo]\n")))
+        assert bench.text().count("GET /cart [/foo]") == 2, "steps and output"
+        assert bench.text().count("Left running") == 2
+        await bench.live(replace(CHECKING, left_running=LeftRunning("npm run dev", "GET /\n")))
+        assert bench.text().count("test_a PASSED") == 3, "what is waited for is in front"
+        await bench.live(Live(left_running=LeftRunning("npm run dev", "GET /\n", "exit code 1")))
+        assert bench.text().count("ended: exit code 1") == 2
+        await bench.live(Live())
+        assert "npm run dev" not in bench.text()
 
 
 async def test_in_a_small_terminal_the_pane_in_which_something_happens_is_in_front() -> None:
