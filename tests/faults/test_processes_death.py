@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -22,10 +23,13 @@ from agent_workbench.core.settings import SandboxSettings
 
 async def main():
     folder, line = os.getcwd(), sys.argv[1]
-    parent = dict(os.environ) if sys.argv[2] == "confined" else {"PATH": "/nonexistent"}
+    parent = {"PATH": "/nonexistent"} if sys.argv[2] == "unconfined" else dict(os.environ)
     shell = SandboxedShell(SandboxSettings(), folder, parent)
     await shell.observe()
-    await shell.run(Command(line, folder, 300, {"PATH": os.environ["PATH"]}), lambda text: None)
+    command = Command(line, folder, 300, {"PATH": os.environ["PATH"]})
+    if sys.argv[2] == "left running":
+        await (await shell.start(command, lambda text: None)).wait()
+    await shell.run(command, lambda text: None)
 
 asyncio.run(main())
 """
@@ -95,6 +99,23 @@ async def test_nothing_outlives_the_workbench(kind: str, number: signal.Signals,
             await asyncio.sleep(0.01)
         family = psutil.Process(parent.pid).children(recursive=True)
         assert len(family) >= 5, "the supervisor, the shell and three of its children"
+        os.kill(parent.pid, number)
+        assert await survivors(family) == []
+
+
+@pytest.mark.usefixtures("needs_sandbox")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+async def test_no_command_that_is_left_running_outlives_the_workbench(number: signal.Signals, tmp_path: Path) -> None:
+    program = f"import os; os.chdir(os.environ['TMPDIR']){FAMILY}".replace('open("started", "w").close()', "")
+    command = [sys.executable, "-c", PARENT, f"{sys.executable} -I -S -c {shlex.quote(program)}", "left running"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL) as parent:
+        deadline = time.monotonic() + 60
+        family: list[psutil.Process] = []
+        while sum("-S" in each.cmdline() and "TMPDIR" in str(each.cmdline()[-1:]) for each in family) < 2:
+            assert time.monotonic() < deadline
+            assert parent.poll() is None
+            await asyncio.sleep(0.01)
+            family = [each for each in psutil.Process(parent.pid).children(recursive=True) if not is_gone(each)]
         os.kill(parent.pid, number)
         assert await survivors(family) == []
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_workbench.core.rules.command_lines import programs_of
+from agent_workbench.core.rules.command_lines import left_running, programs_of
 from agent_workbench.core.rules.denied_commands import MAX_CHARS, denial, globs_of, pattern_fault
 
 FORCE = ("git push*--force*",)
@@ -180,6 +180,18 @@ def test_no_pattern_takes_long(piece: str, glob: str) -> None:
 )
 def test_the_programs_of_a_line(line: str, programs: tuple[str, ...]) -> None:
     assert programs_of(line) == programs
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        *(("npm run dev &", "npm run dev "), ("npm run dev&\n", "npm run dev"), ("a & b &", "a & b ")),
+        *(("a 2>&1 &", "a 2>&1 "), ("echo '&' &", "echo '&' "), ("(a; b) &", "(a; b) ")),
+        *((line, "") for line in ("a", "a & b", "a &&", "a |&", "a >&", "echo '&'", 'echo "a &"', "echo \\&", "&", "")),
+    ],
+)
+def test_a_final_sign_leaves_a_command_running(line: str, command: str) -> None:
+    assert left_running(line) == command
 
 
 @given(st.text(max_size=40), st.text(min_size=1, max_size=20))

@@ -33,7 +33,8 @@ def programs_of(line: str) -> tuple[str, ...]:
 
 def left_running(line: str) -> str:
     """Return the command before a final `&`, with which a shell leaves it running; empty for any other line."""
-    command, sign = line.rstrip()[:-1], line.rstrip()[-1:]
+    line = line.rstrip()
+    command, sign = line[:-1], line[-1:]
     leaves = sign == "&" and not command.endswith("\\") and _tokens(line)[-1:] == ["&"]
     return command if leaves and command.strip() else ""
 

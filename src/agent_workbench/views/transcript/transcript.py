@@ -44,6 +44,7 @@ from agent_workbench.views.transcript.model_blocks import ASIDE, thought_line
 from agent_workbench.views.transcript.plan_blocks import streamed_plan_blocks
 
 THOUGHT_TAIL_CHARS = 2_000
+LEFT_CHARS = 80
 NO_STEPS = "the steps of a task appear here once it runs"
 
 
@@ -202,7 +203,8 @@ def _unsettled(update: SessionUpdate, transcript: Transcript) -> Iterator[Entry]
         head = Block(f"{sanitize_line(live.running.line)}  {live.running.seconds:.0f} s", Tone.ACCENT, "Running")
         yield Entry("running", (head, *_tail(live.running.tail)))
     if (left := live.left_running) is not None:
-        word = f"{sanitize_line(left.line)}  {f'ended: {sanitize_line(left.ended)}' if left.ended else 'runs'}"
+        ended = f"ended: {sanitize_line(left.ended, LEFT_CHARS)}" if left.ended else "runs"
+        word = f"{sanitize_line(left.line, LEFT_CHARS)}  {ended}"
         head = Block(word, Tone.DIM if left.ended else Tone.ACCENT, "Left running")
         yield Entry("left running", (head, *_tail(left.tail)))
     yield from (_with(word, "will be read with the next step") for word in transcript.unread)
