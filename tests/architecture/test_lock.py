@@ -34,6 +34,8 @@ LINUX: dict[str, str | Set[str]] = {
 ASKED_BEFORE = {
     "adapters.mcp.bounded_streams": "runs in the process of the client",
     "adapters.mcp.client_process": "a process that `adapters.mcp.tool_source` starts",
+    "adapters.mcp.elicitation": "runs in the process of the client",
+    "adapters.mcp.sign_in": "runs in the process of the client",
     "adapters.retrieval.vectors.store_worker": "a process that is started where there are vectors",
     "http_server.listener": "the server of the package `mcp`",
 }

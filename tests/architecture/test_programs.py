@@ -23,6 +23,7 @@ STARTERS = {
     "adapters.machine.local_machine": "our own Python, and nvidia-smi on the cleaned PATH outside the repo",
     "adapters.language_servers.connection": "our own Python",
     "adapters.mcp.connection": "our own Python",
+    "cli.verbs.repo.mcp": "the user's browser, at their word, as the desktop or `BROWSER` names it",
     "adapters.signatures.ssh_keygen": "ssh-keygen, found on the cleaned PATH outside the repo",
     "adapters.tools.schema_checker": "our own Python",
     "system.editor": "the user's editor, found on the cleaned PATH or named by its path",

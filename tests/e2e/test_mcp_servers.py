@@ -1,15 +1,18 @@
 """The MCP server of a repository, end to end: nothing before trust, the gate, a rule, and no secret on record."""
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.e2e.calc import GOOD, calc_repo
 from tests.e2e.machine import Machine, bodies, journal_lines
-from tests.fakes import mcp_server
+from tests.fakes import asking_mcp_server, mcp_server
 
+ASKING = str(Path(asking_mcp_server.__file__))
 SERVER = str(Path(mcp_server.__file__))
 VALUE = "a-value-that-nobody-may-read"
 LOOK = "Thought: I look.\nAction: mcp__fake__environment\n{}"
@@ -69,3 +72,31 @@ def test_a_server_is_added_to_your_settings_or_the_repos(machine: Machine) -> No
     )
     assert machine.agent("mcp", "add", "none", cwd=repo).code == 2
     assert machine.agent("mcp", "add", "docs", "--url", "https://x", cwd=repo).code == 2
+
+
+@pytest.mark.slow
+def test_a_person_signs_in_at_a_server_and_a_worker_never_does(served: Machine) -> None:
+    repo = calc_repo(served)
+    command = [sys.executable, "-I", ASKING, "--http", "3600"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+        assert server.stdout is not None
+        address = server.stdout.readline().strip()
+        assert served.agent("mcp", "add", "web", "--url", f"{address}/mcp", cwd=repo).code == 0
+        lacking = served.scripted({"T-1": GOOD}, *RUN, cwd=repo)
+        assert "mcp:web wants you to sign in: run `agent mcp login web`" in lacking.said, lacking.said
+        signing = served.start("mcp", "login", "web", cwd=repo)
+        signing.until(lambda: "&scope=" in signing.out.read_text(), "the page of the sign-in")
+        (page,) = [line for line in signing.out.read_text().splitlines() if line.startswith(address)]
+        assert httpx.get(page, follow_redirects=True).text == "You can close this page and go back to the terminal."
+        signed = signing.wait()
+        assert (signed.code, "signed in at web" in signed.out) == (0, True), signed.said
+        tested = served.agent("mcp", "test", "web", cwd=repo)
+        assert (tested.code, "asking 1.0, protocol 2026-07-28" in tested.out) == (0, True), tested.said
+        (kept,) = served.state.rglob("keys/mcp/*.json")
+        assert kept.stat().st_mode & 0o777 == 0o600
+        tokens = ["access-1-s3cr3t-value", "refresh-1-s3cr3t-value"]
+        found = [each for each in served.folder.rglob("*") if each.is_file() and each != kept]
+        assert not [each for each in found if any(token.encode() in each.read_bytes() for token in tokens)]
+        assert [served.agent("mcp", "logout", "web", cwd=repo).code for _ in range(2)] == [0, 1]
+        assert "agent mcp login web" in served.agent("mcp", "test", "web", cwd=repo).out
+        server.kill()

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 Answer = dict[str, Any]
 ANY = {"type": "object"}
 TOOLS = [
-    *("echo", "parts", "environment", "reach", "ask", "change", "die", "hang", "flood", "endless", "large"),
+    *("echo", "parts", "environment", "reach", "ask", "pester", "change", "die", "hang", "flood", "endless", "large"),
     *("fail", "secret", "raw"),
 ]
 ASKED: tuple[tuple[str, Answer], ...] = (
@@ -80,6 +80,18 @@ def ask(arguments: Answer) -> Answer:
     return text("\n".join(said))
 
 
+def pester(arguments: Answer) -> Answer:
+    """Ask the same question again and again, and return what came."""
+    actions = []
+    for number in range(arguments["times"]):
+        send(id=f"own-{number}", method="elicitation/create", params=arguments["params"])
+        answer = json.loads(sys.stdin.readline())
+        if "method" in answer:  # the call is cancelled
+            return text("cancelled")
+        actions.append(answer.get("result", {}).get("action") or answer["error"]["message"])
+    return text("\n".join(actions))
+
+
 def flood(arguments: Answer) -> NoReturn:
     while True:
         send(method="notifications/message", params={"level": "info", "data": "x" * 100})
@@ -108,7 +120,7 @@ WAYS: dict[str, Callable[[Answer], Any]] = {
     "secret": lambda arguments: text(f"the token is {arguments['token']}"),
     "hang": lambda arguments: time.sleep(1000),
     "raw": lambda arguments: arguments,
-    **{each.__name__: each for each in (environment, reach, parts, ask, flood, endless, change, die)},
+    **{each.__name__: each for each in (environment, reach, parts, ask, pester, flood, endless, change, die)},
 }
 
 

@@ -20,7 +20,7 @@ from agent_workbench.acp.tool_calls import (
 )
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.patch.values import FileChange
-from agent_workbench.core.proposals import Proposal, shown_sha
+from agent_workbench.core.proposals import Proposal, has_gaps, shown_sha
 from agent_workbench.core.rules.matching import is_wide, offered_rules, rule_words
 from agent_workbench.core.settings import Rule
 from agent_workbench.core.text.markdown import fenced_whole
@@ -57,7 +57,11 @@ def gate_question(
     content = _content(update, proposal, root, changes) if short else []
     acts = acts_for(proposal, asked=run is not None and run.compaction_asked)
     approvable = GateAct.APPROVE in acts and short and size_of(content) <= MAX_SHOWN_CHARS
-    if not approvable:
+    if has_gaps(proposal):
+        content.append(
+            text_content("A value is missing, and an editor has no form for it: the question can be declined.")
+        )
+    elif not approvable:
         content = [text_content(_too_long(update))]
     special = special_parts(proposal)
     rules = {f"{ALWAYS}-{number}": rule for number, rule in enumerate(_rules(proposal)) if approvable and not special}

@@ -19,7 +19,8 @@ SHARED_STATE = ("queue", "workers", "forge", "inbox")
 """Folders of the state folder with locks that workers wait for: who may only read a file can lock it all the same."""
 
 KEYS = "keys"
-"""Folder of the state folder with the key that was made to sign, hidden from every command."""
+"""Folder of the state folder with the key that was made to sign and the sign-ins at MCP servers, hidden from every
+command."""
 
 
 def command_shell(

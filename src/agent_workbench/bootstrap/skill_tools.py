@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.bootstrap.commands import signing_keys
+from agent_workbench.bootstrap.commands import KEYS, signing_keys
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.settings import SkillSettings
 
@@ -103,4 +103,5 @@ def tool_servers(settings: "Settings", root: Path, environ: Mapping[str, str]) -
 
     own = tuple(str(each) for each in (state_dir(), config_dir(), cache_dir()))
     servers = SandboxedServers(str(root), environ, own, signing_keys(settings))
-    return tuple(McpServer(name, entry, servers, environ) for name, entry in settings.mcp_servers)
+    sign_ins = str(state_dir() / KEYS / "mcp")
+    return tuple(McpServer(name, entry, servers, environ, sign_ins) for name, entry in settings.mcp_servers)

@@ -1,5 +1,6 @@
 """Proposals at the gate, the decisions about them, and the text about a partly approved diff."""
 
+import re
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
@@ -136,13 +137,20 @@ END_UNCHANGED = "end_unchanged"
 PROPOSE_PLAN = "propose_plan"
 OFFER_NOTES = "offer_notes"
 APPLY_EDITS = "apply_edits"
-OURS = frozenset({APPLY_EDITS, CHECKS, COMMIT, MERGE, KEEP_CHANGES, COMPACT, END_UNCHANGED, PROPOSE_PLAN, OFFER_NOTES})
+ANSWER_SERVER = "answer_server"
+OURS = frozenset(
+    {
+        *(ANSWER_SERVER, APPLY_EDITS, CHECKS, COMMIT, MERGE, KEEP_CHANGES, COMPACT, END_UNCHANGED, PROPOSE_PLAN),
+        OFFER_NOTES,
+    }
+)
 """Tools that only the workbench proposes; they do not count as calls of the model."""
 
 
 BY_HUNK = frozenset({Permission.DIFF, Permission.KNOWLEDGE})
 """Kinds of proposals that are a diff of files, of which the user may leave hunks out."""
 
+_GAP = re.compile(r'^ *"(?:[^"\\]|\\.)*": null,?$', re.MULTILINE)
 MAX_DIFF_LINES = 50_000
 """A longer diff is not shown in full, so it cannot be approved."""
 
@@ -163,6 +171,14 @@ def _is_cut(text: str, most_lines: int = sys.maxsize) -> bool:
     if len(text) <= min(most_lines, WHOLE_CHARS):
         return False
     return text.count("\n") > most_lines or not is_within(text, WHOLE_CHARS)
+
+
+def has_gaps(proposal: Proposal) -> bool:
+    """Return True if the answer to a server's question lacks a value, so that it cannot be approved yet.
+
+    `null` stands for the value that a person has to fill in: no form of the protocol takes it.
+    """
+    return proposal.tool == ANSWER_SERVER and bool(_GAP.search(proposal.text))
 
 
 def unreviewed_paths(proposal: Proposal) -> tuple[str, ...]:

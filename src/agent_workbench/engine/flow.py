@@ -9,7 +9,16 @@ from agent_workbench.core.checks.results import NEARLY, CheckPurpose, all_passed
 from agent_workbench.core.events import TroubleMet
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.model import Purpose
-from agent_workbench.core.proposals import APPLY_EDITS, CHECKS, COMMIT, Proposal, ProposalStage, Verdict, is_person
+from agent_workbench.core.proposals import (
+    ANSWER_SERVER,
+    APPLY_EDITS,
+    CHECKS,
+    COMMIT,
+    Proposal,
+    ProposalStage,
+    Verdict,
+    is_person,
+)
 from agent_workbench.core.settings import Limits, Permission
 from agent_workbench.core.state.applied_diffs import applied_diffs
 from agent_workbench.core.state.proposal_hooks import awaited_hook
@@ -223,10 +232,18 @@ def _chat_move(chat: Chat) -> Move:
 
 
 def _gate_move(gate: Gate) -> Move | None:
-    """Return the next move of the proposal at a gate, None without one, or if it is over."""
+    """Return the next move of the proposal at a gate, None without one, or if it is over.
+
+    A server whose question is refused waits for that word.
+    """
     if gate.begun is not None:
         return Recover(gate.begun) if gate.running else Execute(gate.begun)
-    return Decide(gate.waiting) if gate.waiting is not None else None
+    if gate.waiting is not None:
+        return Decide(gate.waiting)
+    if gate.proposal is None or gate.tool != ANSWER_SERVER or gate.stage is not ProposalStage.REFUSED:
+        return None
+    refused = gate.decision is not None and gate.decision.verdict in {Verdict.REJECT, Verdict.SKIP}
+    return Execute(gate.proposal) if refused else None
 
 
 def _note_move(offer: NoteOffer) -> Move:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_workbench.adapters.mcp.client_process import called, inert, listed_tools
+from agent_workbench.adapters.mcp.results import called, inert, listed_tools
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.tools.spec import ToolSpec, spec_problem
 

@@ -17,6 +17,7 @@ from agent_workbench.adapters.mcp.connection import CLIENT
 from agent_workbench.adapters.mcp.tool_source import McpServer
 from agent_workbench.adapters.shell.server_processes import SandboxedServers
 from agent_workbench.core.errors import ToolError
+from agent_workbench.core.ports.tools import QuestionAnswer
 from agent_workbench.core.settings.tool_servers import ToolServerSettings
 from agent_workbench.core.tools.spec import spec_problem
 from tests.fakes import mcp_server
@@ -147,16 +148,63 @@ async def test_results_are_bounded_text_and_requests_of_a_server_are_refused(ben
             "[resource notes://x text/plain, 5 bytes, left out]",
             "[link to the resource notes://y, not read]",
         ]
-        answer = await server.call("mcp__fake__ask", "{}", said.append)
-        assert answer.text.splitlines() == [f"{method}: error" for method, _ in mcp_server.ASKED]
+        asked = (await server.call("mcp__fake__ask", "{}", said.append)).question
+        assert asked is not None
+        answer = await asked.reply(QuestionAnswer.DECLINE, "{}", said.append)
+        refused = ["sampling/createMessage", "roots/list"]
         assert [line.rpartition("asked for ")[2] for line in said] == [
-            f"{method}, which was refused\n" for method, _ in mcp_server.ASKED
+            f"{each}, which was refused\n" for each in refused
         ]
+        lines = ["sampling/createMessage: error", "elicitation/create: answered", "roots/list: error"]
+        assert answer.text.splitlines() == lines
         assert server.notices[0] == "it writes lines that are no JSON-RPC to its standard output"
         large = await server.call("mcp__fake__large", "{}", said.append)
         assert (len(large.text), large.cut_bytes) == (400_000, 2 * 600_000)
         failed = await server.call("mcp__fake__fail", "{}", said.append)
         assert (failed.text, failed.failed) == ("no", True)
+
+
+FORM = {"type": "object", "properties": {"name": {"type": "string"}}}
+
+
+async def test_questions_of_the_older_protocol_wait_for_a_person(bench: Bench) -> None:
+    async with bench.server() as server:
+        await server.list_tools()
+        arguments = json.dumps({"times": 12, "params": {"message": "Who?\x07", "requestedSchema": FORM}})
+        result = await server.call("mcp__fake__pester", arguments, lambda _: None)
+        for _ in range(10):
+            assert result.question is not None
+            assert (result.question.message, json.loads(result.question.schema)["properties"]) == (
+                "Who?␇",
+                FORM["properties"],
+            )
+            result = await result.question.reply(QuestionAnswer.ACCEPT, '{"name": "Ann"}', lambda _: None)
+        assert result.text.splitlines() == ["accept"] * 10 + ["decline"] * 2
+        assert server.notices == ["it asked more than 10 questions about one call; the others were declined"]
+        # A question that nobody answers ends with the next call, and with the server.
+        left = (await server.call("mcp__fake__pester", arguments, lambda _: None)).question
+        again = (await server.call("mcp__fake__echo", "{}", lambda _: None)).text
+        assert left is not None
+        assert "no longer waits for an answer" in await refused(left.reply(QuestionAnswer.ACCEPT, "{}", lambda _: None))
+        assert again == "{}"
+
+
+BAD_QUESTIONS: tuple[tuple[dict[str, object], str], ...] = (
+    ({"requestedSchema": {"type": "string"}}, "Invalid request parameters"),  # the SDK's own word
+    ({"requestedSchema": {"type": "object", "properties": {"a": {"type": "object"}}}}, "the field a is no text"),
+    ({"mode": "url", "url": "javascript:alert(1)", "elicitationId": "1"}, "its address is none of the web"),
+    ({"mode": "url", "url": "https://exämple.org/", "elicitationId": "1"}, "its address is none of the web"),
+)
+
+
+@pytest.mark.slow
+async def test_a_question_that_cannot_be_shown_is_refused(bench: Bench) -> None:
+    async with bench.server() as server:
+        await server.list_tools()
+        for params, reason in BAD_QUESTIONS:
+            arguments = json.dumps({"times": 1, "params": {"message": "Who?", **params}})
+            result = await server.call("mcp__fake__pester", arguments, lambda _: None)
+            assert (result.question, reason in result.text) == (None, True), result.text
 
 
 BAD_TOOLS: tuple[tuple[object, str], ...] = (

@@ -27,6 +27,8 @@ MAX_REFUSED = 20
 _READ_BYTES = 64 * 1024
 _STDERR_CHARS = 2_000
 _TOOLS_CHANGED = "notifications/tools/list_changed"
+_ANSWERED = frozenset({"ping", "elicitation/create"})
+"""Requests of a server that are answered; it is told of all others."""
 _ANY_ID = re.compile(rb'"id"\s*:\s*(\d{1,9})\b')
 SAID = "agent-workbench/said"
 _HTTP_SECONDS = 30.0
@@ -88,7 +90,7 @@ class Watch:
         if self._messages > MAX_MESSAGES:
             self._end(f"sent more than {MAX_MESSAGES:,} messages within {WINDOW_SECONDS:g} s")
         match message.message:
-            case types.JSONRPCRequest(method=method) if method != "ping":
+            case types.JSONRPCRequest(method=method) if method not in _ANSWERED:
                 self._refuse(method)
             case types.JSONRPCNotification(method=method) if method == _TOOLS_CHANGED:
                 self.tools_changed.set()
@@ -227,13 +229,16 @@ def _parsed(line: bytes, watch: Watch) -> SessionMessage | None:
 
 
 @asynccontextmanager
-async def http_streams(url: str, headers: dict[str, str], watch: Watch) -> AsyncIterator[TransportStreams]:
+async def http_streams(
+    url: str, headers: dict[str, str], watch: Watch, auth: httpx2.Auth | None = None
+) -> AsyncIterator[TransportStreams]:
     """Open the streams to a server at `url`. The SDK follows redirects only within the address's origin."""
     timeout = httpx2.Timeout(_HTTP_SECONDS, read=None)
     async with (
         httpx2.AsyncClient(
             headers={**headers, "Accept-Encoding": "identity"},
             transport=_BoundedTransport(watch),
+            auth=auth,
             timeout=timeout,
             trust_env=False,
         ) as client,

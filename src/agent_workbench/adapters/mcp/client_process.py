@@ -2,8 +2,7 @@
 
 It speaks with the workbench in lines of JSON (`messages`) on its standard input and output, and with the server through
 the official SDK: over the three descriptors of its command line, or over HTTP. A server may send what costs the SDK
-time and memory, so this is a process of its own: it limits its memory, and ends with the workbench. What a tool returns
-is made inert, bounded text.
+time and memory, so this is a process of its own: it limits its memory, and ends with the workbench.
 """
 
 import asyncio
@@ -14,22 +13,24 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import msgspec
 from mcp import Client
 from mcp.client._transport import TransportStreams
+from mcp.client.auth import OAuthClientProvider
 from mcp.shared.exceptions import MCPError
-from mcp.types import CONNECTION_CLOSED, Implementation, InputRequiredResult
+from mcp.types import CONNECTION_CLOSED, CallToolResult, Implementation
 from pydantic import ValidationError
 
 from agent_workbench.adapters.mcp.bounded_streams import SAID, ErrorTail, Watch, http_streams, pipe_streams
+from agent_workbench.adapters.mcp.elicitation import Elicitation, OpenCall
 from agent_workbench.adapters.mcp.messages import (
     MAX_ANSWER_BYTES,
     MAX_LISTED,
-    MAX_TEXT_CHARS,
     Answer,
+    Asked,
     Called,
     CallTool,
     Cancel,
@@ -37,12 +38,13 @@ from agent_workbench.adapters.mcp.messages import (
     Connected,
     Failed,
     Listed,
-    ListedTool,
     ListTools,
     Noticed,
+    Reply,
     Request,
 )
-from agent_workbench.core.text.sanitizer import sanitize_whole, without_chat_markers
+from agent_workbench.adapters.mcp.results import called, listed_tools
+from agent_workbench.adapters.mcp.sign_in import Redirect, SignedIn, SignInFile, new_sign_in, secrets_of, wants_sign_in
 from agent_workbench.core.version import __version__
 
 MEMORY_BYTES = 1_500_000_000
@@ -53,6 +55,7 @@ LATE_SECONDS = 3.0
 """Wait for the tools of a server that lists none yet; all sources together have ten seconds."""
 _PR_SET_PDEATHSIG = 1
 _STDERR_SECONDS = 0.02
+_SHORTEST_SECRET = 8
 
 
 def main(arguments: list[str]) -> int:
@@ -72,30 +75,49 @@ async def _serve(pipes: tuple[int, ...]) -> None:
     if not isinstance(first, Connect):
         return
     watch, errors = Watch(wire.notice, lambda: wire.send(Noticed(tools_changed=True))), ErrorTail()
+    elicitation = Elicitation(wire.notice)
     try:
-        # No callbacks: requests for sampling, elicitation and roots are refused by the SDK. No cache: lists are asked.
-        client = Client(
-            _streams(first, pipes, watch, errors),
-            client_info=Implementation(name="agent-workbench", version=__version__),
-            cache=None,
-        )
-        async with client:
-            served = client.server_info
-            name = f"{served.name} {served.version}" if served is not None else "a server without a name"
-            wire.send(Connected(short(name), client.protocol_version))
-            await _Requests(client, wire, watch, errors).answer_all()
+        async with _authentication(first, wire) as wire.provider:
+            # No other callbacks: requests for sampling and roots are refused by the SDK. No cache: lists are asked.
+            client = Client(
+                _streams(first, pipes, watch, errors, wire.provider),
+                client_info=Implementation(name="agent-workbench", version=__version__),
+                elicitation_callback=elicitation.ask,
+                cache=None,
+            )
+            async with client:
+                served = client.server_info
+                name = f"{served.name} {served.version}" if served is not None else "a server without a name"
+                wire.send(Connected(short(name), client.protocol_version))
+                await _Requests(client, wire, watch, errors, elicitation, first.headers).answer_all()
     except Exception as error:
         # Errors of many libraries come through the SDK: each means that the connection is gone.
-        wire.send(Failed(0, describe(error, watch, errors.last_lines)))
+        reason = describe(error, watch, errors.last_lines)
+        wire.send(Failed(0, reason, wants_sign_in(watch.status, first.headers)))
+
+
+@asynccontextmanager
+async def _authentication(connect: Connect, wire: "Wire") -> AsyncIterator[OAuthClientProvider | None]:
+    """Open what signs the requests to an address: kept tokens, a new sign-in, or nothing."""
+    file = SignInFile(connect.sign_in)
+    if connect.anew:
+        redirect = await Redirect.open()
+        try:
+            yield new_sign_in(connect.url, file, redirect, lambda page: wire.send(Noticed(visit=page)))
+        finally:
+            await redirect.close()
+        return
+    found = file.read(connect.url) if connect.sign_in else None
+    yield SignedIn(connect.url, file, found) if found is not None else None
 
 
 @asynccontextmanager
 async def _streams(
-    connect: Connect, pipes: tuple[int, ...], watch: Watch, errors: ErrorTail
+    connect: Connect, pipes: tuple[int, ...], watch: Watch, errors: ErrorTail, provider: OAuthClientProvider | None
 ) -> AsyncIterator[TransportStreams]:
     async with AsyncExitStack() as stack:
         if connect.url:
-            yield await stack.enter_async_context(http_streams(connect.url, connect.headers, watch))
+            yield await stack.enter_async_context(http_streams(connect.url, connect.headers, watch, provider))
             return
         stdout, stdin, stderr = pipes
         reading = asyncio.create_task(errors.read(stderr))
@@ -132,6 +154,9 @@ class Wire:
         self._reader = reader
         self._out = out
         self._notices = 0
+        self.provider: OAuthClientProvider | None = None
+        """Its secrets leave this process in no message."""
+        self._secrets: set[bytes] = set()
         self._decoder: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
 
     @classmethod
@@ -155,12 +180,18 @@ class Wire:
 
     def send(self, answer: Answer) -> None:
         """Write an answer; the workbench always reads, so this does not wait long."""
-        data = msgspec.json.encode(answer) + b"\n"
+        data = self._without_secrets(msgspec.json.encode(answer)) + b"\n"
         if len(data) > MAX_ANSWER_BYTES and isinstance(answer, Listed | Called):
             data = msgspec.json.encode(Failed(answer.id, "its answer is too long")) + b"\n"
         with suppress(BrokenPipeError):
             while data:
                 data = data[os.write(self._out, data) :]
+
+    def _without_secrets(self, data: bytes) -> bytes:
+        self._secrets |= {each.encode() for each in secrets_of(self.provider) if len(each) >= _SHORTEST_SECRET}
+        for secret in self._secrets:
+            data = data.replace(secret, "«redacted:sign-in»".encode())
+        return data
 
     def notice(self, text: str) -> None:
         """Tell what the server did unasked; only the first notices are sent."""
@@ -172,7 +203,17 @@ class Wire:
 class _Requests:
     """Requests of the workbench, each answered in a task of its own so that it can be cancelled."""
 
-    def __init__(self, client: Client, wire: Wire, watch: Watch, errors: ErrorTail) -> None:
+    def __init__(
+        self,
+        client: Client,
+        wire: Wire,
+        watch: Watch,
+        errors: ErrorTail,
+        elicitation: Elicitation,
+        headers: dict[str, str],
+    ) -> None:
+        self._calls = elicitation.calls
+        self._headers = headers
         self._client = client
         self._wire = wire
         self._watch = watch
@@ -189,23 +230,27 @@ class _Requests:
                     case Cancel(id=number):
                         if number in self._tasks:
                             self._tasks[number].cancel()
-                    case ListTools() | CallTool():
+                        elif number in self._calls:
+                            self._calls.pop(number).running.cancel()
+                    case ListTools() | CallTool() | Reply():
                         self._tasks[request.id] = asyncio.create_task(self._answer(request))
                     case Connect():
                         break
         finally:
-            for task in (listening, *self._tasks.values()):
+            for task in (listening, *self._tasks.values(), *(call.running for call in self._calls.values())):
                 task.cancel()
 
-    async def _answer(self, request: ListTools | CallTool) -> None:
+    async def _answer(self, request: ListTools | CallTool | Reply) -> None:
         self._watch.asked()
         try:
-            answer = await (self._list(request) if isinstance(request, ListTools) else self._call(request))
+            answer = await self._answer_to(request)
         except asyncio.CancelledError:
             answer = Failed(request.id, "it was stopped")
         except Exception as error:
             await asyncio.sleep(_STDERR_SECONDS)  # the reason of an end is written before it, and read beside it
             answer = Failed(request.id, describe(error, self._watch, self._errors.last_lines))
+            if wants_sign_in(self._watch.status, self._headers):
+                answer = msgspec.structs.replace(answer, unsigned=True)
             if self._watch.broken or (isinstance(error, MCPError) and error.code == CONNECTION_CLOSED):
                 self._wire.send(Failed(0, answer.reason))
         finally:
@@ -238,15 +283,33 @@ class _Requests:
                 break
         return tools, cursor is not None
 
-    async def _call(self, request: CallTool) -> Answer:
-        result = await self._client.session.call_tool(
-            request.tool, json.loads(request.arguments), allow_input_required=True
-        )
-        if isinstance(result, InputRequiredResult):
-            asked = ", ".join(each.method for each in (result.input_requests or {}).values()) or "more input"
-            self._wire.notice(f"it asked for {short(asked)}, which was refused")
-            return Failed(request.id, f"it asks for {short(asked)} before it answers, which it does not get")
-        return called(request.id, result.model_dump(by_alias=True, mode="json", exclude_none=True))
+    async def _answer_to(self, request: ListTools | CallTool | Reply) -> Answer:
+        match request:
+            case ListTools():
+                return await self._list(request)
+            case CallTool():
+                arguments = json.loads(request.arguments)
+                running = asyncio.create_task(self._client.call_tool(request.tool, arguments))
+                call = self._calls[request.id] = OpenCall(request.id, running)
+                return await self._next(call, request.id)
+            case Reply():
+                open_call = self._calls.get(request.call)
+                if open_call is None:
+                    return Failed(request.id, "it no longer waits for an answer")
+                open_call.answer(request)
+                return await self._next(open_call, request.id)
+
+    async def _next(self, call: OpenCall, number: int) -> Asked | Called:
+        """Return the next question of a call, or its result."""
+        question = None
+        try:
+            if (question := await call.next()) is not None:
+                return msgspec.structs.replace(question, id=number)
+            result: CallToolResult = await call.running
+        finally:
+            if question is None:
+                self._calls.pop(call.id, None)
+        return called(number, result.model_dump(by_alias=True, mode="json", exclude_none=True))
 
     async def _listen(self) -> None:
         """Have a server of the newest protocol tell when its tools change; older ones do so unasked."""
@@ -254,118 +317,6 @@ class _Requests:
             async with self._client.listen(tools_list_changed=True) as events:
                 async for _ in events:
                     pass
-
-
-MAX_BLOCKS = 1_000
-_HINTS = {
-    "readOnlyHint": ("read-only", "changes things"),
-    "destructiveHint": ("destructive", "not destructive"),
-    "idempotentHint": ("repeatable", "not repeatable"),
-    "openWorldHint": ("reaches other systems", "reaches no other system"),
-}
-_MAX_TITLE_CHARS = 100
-_WORDS = {"title", "description"}
-_VALUES = {"const", "enum", "default", "examples"}
-
-
-def called(number: int, result: Mapping[str, object]) -> Called:
-    """Return a result of `tools/call` as a message; `result` is what the server sent, already validated."""
-    content = result.get("content")
-    blocks: list[object] = content if isinstance(content, list) else []
-    texts = list(_texts(blocks))
-    structured = result.get("structuredContent")
-    if structured is not None and not any(map(_is_text, blocks)):
-        texts.append(json.dumps(structured, ensure_ascii=False))
-    text = "\n".join(texts).encode("utf-8", "replace").decode()
-    kept = text[:MAX_TEXT_CHARS]
-    return Called(number, inert(kept), result.get("isError") is True, len(text[MAX_TEXT_CHARS:].encode()))
-
-
-def inert(text: str) -> str:
-    """Return text with visible control characters, and without markers that a model's server could obey."""
-    return without_chat_markers(sanitize_whole(text))
-
-
-def _is_text(block: object) -> bool:
-    return isinstance(block, dict) and block.get("type") == "text"
-
-
-def _texts(blocks: list[object]) -> Iterator[str]:
-    for block in blocks[:MAX_BLOCKS]:
-        if isinstance(block, dict):
-            yield _text(block)
-    if len(blocks) > MAX_BLOCKS:
-        yield f"[{len(blocks) - MAX_BLOCKS} more parts were left out]"
-
-
-def _text(block: Mapping[str, object]) -> str:
-    kind = block.get("type")
-    if kind == "text":
-        return str(block.get("text", ""))
-    if kind in {"image", "audio"}:
-        # Base64 has four characters for three bytes.
-        size = len(str(block.get("data", ""))) * 3 // 4
-        return f"[{kind} {_word(block.get('mimeType'))}, {size:,} bytes, left out]"
-    if kind == "resource_link":
-        return f"[link to the resource {_word(block.get('uri'))}, not read]"
-    resource = block.get("resource")
-    if kind == "resource" and isinstance(resource, dict):
-        size = len(str(resource["text"]).encode("utf-8", "replace")) if "text" in resource else 0
-        size = size or len(str(resource.get("blob", ""))) * 3 // 4
-        return f"[resource {_word(resource.get('uri'))} {_word(resource.get('mimeType'))}, {size:,} bytes, left out]"
-    return f"[a part of the type {_word(kind)}, left out]"
-
-
-def _word(value: object) -> str:
-    text = without_chat_markers(
-        "".join(each if each.isprintable() else " " for each in str(value or "unknown"))
-    ).strip()
-    return text if len(text) <= 200 else f"{text[:199]}…"
-
-
-def listed_tools(tools: Iterable[object]) -> tuple[ListedTool, ...]:
-    """Return the tools of `tools/list`; a description that is missing is the title, else the name.
-
-    What a server says of a tool may have any form: a name that is no text is empty, as is a schema that is missing.
-    """
-    return tuple(_listed(tool) for tool in tools)
-
-
-def _listed(said: object) -> ListedTool:
-    tool: Mapping[str, object] = said if isinstance(said, dict) else {}
-    name = _string(tool.get("name"))
-    annotations = tool.get("annotations")
-    marks = annotations if isinstance(annotations, dict) else {}
-    title = _word(tool.get("title") or marks.get("title") or "")[:_MAX_TITLE_CHARS]
-    hints = [words[0] if marks[key] else words[1] for key, words in _HINTS.items() if isinstance(marks.get(key), bool)]
-    if title and title != "unknown":
-        hints.append(f"titled {title}")
-    summary = _string(tool.get("description")).strip() or f"the tool {name} (it has no description)"
-    there = "inputSchema" in tool
-    schema = json.dumps(_described(tool["inputSchema"]), ensure_ascii=False, separators=(",", ":")) if there else ""
-    # Half characters cannot be encoded.
-    name, schema = (text.encode("utf-8", "replace").decode() for text in (name, schema))
-    return ListedTool(name, inert(summary.encode("utf-8", "replace").decode()), schema, tuple(hints))
-
-
-def _string(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _described(schema: object) -> object:
-    """Return a schema whose titles and descriptions are inert; its values stay as they are."""
-    if isinstance(schema, list):
-        return [_described(each) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    return {
-        key: inert(value)
-        if key in _WORDS and isinstance(value, str)
-        else value
-        if key in _VALUES
-        else _described(value)
-        for key, value in schema.items()
-    }
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import msgspec
 from agent_workbench.adapters.mcp.messages import (
     MAX_ANSWER_BYTES,
     Answer,
+    Asked,
     Called,
     CallTool,
     Cancel,
@@ -22,10 +23,17 @@ from agent_workbench.adapters.mcp.messages import (
     Listed,
     ListTools,
     Noticed,
+    Reply,
     Request,
 )
 from agent_workbench.core.errors import ToolError
-from agent_workbench.core.ports.tools import ServerCommand, ServerProcess, ServerProcesses, StandardStreams
+from agent_workbench.core.ports.tools import (
+    QuestionAnswer,
+    ServerCommand,
+    ServerProcess,
+    ServerProcesses,
+    StandardStreams,
+)
 from agent_workbench.system.programs import child_environment
 
 CLIENT = "agent_workbench.adapters.mcp.client_process"
@@ -34,12 +42,21 @@ _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 _CANCEL_SECONDS = 3.0
 
 
+class SignInNeeded(ToolError):
+    """The server wants a person to sign in."""
+
+
 class Target(msgspec.Struct, frozen=True):
-    """The server to connect with: a `command` to start, or an address with its headers."""
+    """The server to connect with: a `command` to start, or an address with its headers.
+
+    `sign_in` and `anew`: see `Connect`.
+    """
 
     command: ServerCommand | None = None
     url: str = ""
     headers: Mapping[str, str] = {}
+    sign_in: str = ""
+    anew: bool = False
 
 
 class Connection:
@@ -84,7 +101,9 @@ class Connection:
                 raise
         connection = cls(client, server, on_notice)
         try:
-            connection.connected = await connection._connect(Connect(target.url, dict(target.headers)))
+            connection.connected = await connection._connect(
+                Connect(target.url, dict(target.headers), target.sign_in, target.anew)
+            )
         except BaseException:
             await connection.close()
             raise
@@ -110,10 +129,22 @@ class Connection:
         answer = await self._ask(ListTools)
         return answer if isinstance(answer, Listed) else _nonsense()
 
-    async def call(self, tool: str, arguments: str) -> Called:
-        """Return the result of a call; raise `ToolError`. Cancelling it stops the call at the server."""
+    async def call(self, tool: str, arguments: str) -> Called | Asked:
+        """Return the result of a call, or its first question; raise `ToolError`.
+
+        Cancelling it stops the call at the server.
+        """
         answer = await self._ask(lambda number: CallTool(number, tool, arguments))
-        return answer if isinstance(answer, Called) else _nonsense()
+        return answer if isinstance(answer, Called | Asked) else _nonsense()
+
+    async def reply(self, asked: Asked, action: QuestionAnswer, content: str) -> Called | Asked:
+        """Return the result of a call after the answer to its question, or the next one; raise `ToolError`."""
+        answer = await self._ask(lambda number: Reply(number, asked.call, action.value, content))
+        return answer if isinstance(answer, Called | Asked) else _nonsense()
+
+    def drop(self, asked: Asked) -> None:
+        """Stop a call whose question nobody answers."""
+        self._send(Cancel(asked.call))
 
     async def _connect(self, request: Connect) -> Connected:
         answer = await self._ask(lambda _: request)
@@ -134,7 +165,8 @@ class Connection:
             self._send(Cancel(number))
             raise
         if isinstance(answer, Failed):
-            raise ToolError(await self._explained(answer.reason), advice=NO_ADVICE)
+            error = SignInNeeded if answer.unsigned else ToolError
+            raise error(await self._explained(answer.reason), advice=NO_ADVICE)
         return answer
 
     async def close(self) -> None:

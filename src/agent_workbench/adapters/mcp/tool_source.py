@@ -3,14 +3,14 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from agent_workbench.adapters.mcp.connection import NO_ADVICE, Connection, Target
-from agent_workbench.adapters.mcp.messages import ListedTool, Noticed
+from agent_workbench.adapters.mcp.connection import NO_ADVICE, Connection, SignInNeeded
+from agent_workbench.adapters.mcp.messages import Asked, Called, ListedTool, Noticed
+from agent_workbench.adapters.mcp.server_entry import ServerEntry
 from agent_workbench.core.errors import ConfigError, ExtraMissing, ToolError
-from agent_workbench.core.extras import Extra, require_extra
-from agent_workbench.core.ports.tools import ServerCommand, ServerProcesses, SourceResult
+from agent_workbench.core.ports.tools import QuestionAnswer, ServerProcesses, SourceQuestion, SourceResult
 from agent_workbench.core.ports.workspace import OnOutput
 from agent_workbench.core.settings import Permission
-from agent_workbench.core.settings.tool_servers import ToolServerSettings, resolved
+from agent_workbench.core.settings.tool_servers import ToolServerSettings
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.core.tools.spec import MAX_SUMMARY_CHARS, ToolSpec, tool_prefix
 
@@ -21,18 +21,25 @@ MAX_NOTICES = 20
 
 
 class McpServer:
-    """The MCP server `name` of the settings. `environ` has the variables that its entry names."""
+    """The MCP server `name` of the settings. `environ` has the variables that its entry names.
+
+    `sign_ins` is the folder with the tokens of the sign-ins at servers; without it nobody can sign in.
+    """
 
     def __init__(
-        self, name: str, settings: ToolServerSettings, servers: ServerProcesses, environ: Mapping[str, str]
+        self,
+        name: str,
+        settings: ToolServerSettings,
+        servers: ServerProcesses,
+        environ: Mapping[str, str],
+        sign_ins: str = "",
     ) -> None:
         self.name = f"mcp:{name}"
         self.notices: list[str] = []
         """Messages and requests that the server sent unasked since it was first started, a line each."""
-        self._server = name
+        self.entry = ServerEntry(name, settings, servers, environ, sign_ins)
         self._settings = settings
-        self._servers = servers
-        self._environ = environ
+        self._asked: Asked | None = None
         self._connection: Connection | None = None
         self._opening: asyncio.Task[Connection] | None = None
         self._specs: dict[str, ToolSpec] = {}
@@ -48,7 +55,10 @@ class McpServer:
 
     async def list_tools(self) -> Sequence[ToolSpec]:
         self._losses = 0
-        await self._list(await self._connected())
+        try:
+            await self._list(await self._connected())
+        except ToolError as error:
+            raise self._explained(error) from error
         return tuple(self._specs.values())
 
     async def obstacle(self, tool: str, arguments: str) -> str:
@@ -71,14 +81,42 @@ class McpServer:
                     f"the definition of {tool} of {self.name} changed after the task started",
                     advice="use another tool; a new task starts with the new definition",
                 )
+            if self._asked is not None:
+                connection.drop(self._asked)
+                self._asked = None
             answer = await connection.call(tool.removeprefix(self._prefix), arguments)
-        except ToolError:
+        except ToolError as error:
             self._losses += self._connection is None or not self._connection.usable
-            raise
+            raise self._explained(error) from error
         finally:
             self._on_output = None
+        return self._result(connection, answer)
+
+    def _result(self, connection: Connection, answer: Called | Asked) -> SourceResult:
         self._losses = 0
-        return SourceResult(answer.text, answer.failed, answer.cut_bytes)
+        if isinstance(answer, Called):
+            return SourceResult(answer.text, answer.failed, answer.cut_bytes)
+        asked = self._asked = answer
+
+        async def reply(action: QuestionAnswer, content: str, on_output: OnOutput) -> SourceResult:
+            if self._asked is not asked or not connection.usable:
+                raise ToolError(f"{self.name} no longer waits for an answer", advice=NO_ADVICE)
+            self._on_output = on_output
+            try:
+                return self._result(connection, await connection.reply(asked, action, content))
+            finally:
+                self._on_output = None
+
+        question = SourceQuestion(asked.message, asked.schema, asked.url, reply)
+        return SourceResult(f"{self.name} asks the user before it answers", question=question)
+
+    def _explained(self, error: ToolError) -> ToolError:
+        if not isinstance(error, SignInNeeded):
+            return error
+        return ToolError(
+            f"{self.name} wants you to sign in: run `agent mcp login {self.entry.name}`",
+            advice="sign in, then start the task again",
+        )
 
     async def close(self) -> None:
         opening, self._opening = self._opening, None
@@ -118,9 +156,8 @@ class McpServer:
         if old is not None:
             await old.close()
         try:
-            require_extra(Extra.MCP)  # the process that speaks with the server needs it
             async with asyncio.timeout(START_SECONDS):
-                opened = await Connection.open(self._target(), self._servers, self._environ, self._notice)
+                opened = await self.entry.connect(self._notice)
         except TimeoutError:
             alone = self._settings.command and not (self._settings.network or self._settings.unconfined)
             advice = "if it needs the network, set `network: true` in its entry" if alone else NO_ADVICE
@@ -131,21 +168,6 @@ class McpServer:
         self._connection = opened
         self._stale = bool(self._specs)  # another process may have other tools
         return opened
-
-    def _target(self) -> Target:
-        settings = self._settings
-        if settings.url:
-            return Target(url=settings.url, headers=resolved(settings.headers, self._environ, self._server))
-        return Target(
-            ServerCommand(
-                argv=(settings.command, *settings.args),
-                environment=resolved(settings.env, self._environ, self._server),
-                readable=settings.read,
-                writable=settings.write,
-                network=settings.network,
-                confined=not settings.unconfined,
-            )
-        )
 
     async def _list(self, connection: Connection) -> None:
         answer = await connection.list_tools()

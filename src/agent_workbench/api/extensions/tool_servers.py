@@ -1,7 +1,7 @@
-"""MCP servers of the settings: list, test, add."""
+"""MCP servers of the settings: list, test, add, and sign in at them."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from agent_workbench.api.trusted_repo import repo_or_folder
@@ -43,6 +43,31 @@ async def run_server_tests(invocation: Invocation, names: Sequence[str], say: Sa
     Raises `UsageError` for an unknown name, or one without trust.
     """
     from agent_workbench.adapters.tools.schema_checker import SchemaChecker
+
+    servers = await _trusted_servers(invocation, names, say)
+    checker = SchemaChecker(invocation.environ)
+    return tuple(await asyncio.gather(*(_test(server, checker) for server in servers)))
+
+
+async def sign_in(invocation: Invocation, name: str, visit: Callable[[str], None]) -> None:
+    """Have a person sign in at a trusted server: `visit` gets the page for their browser, which leads back here.
+
+    Raises `UsageError` for a server without an address, an unknown one, or one without trust, and `ToolError`.
+    """
+    (server,) = await _trusted_servers(invocation, [name])
+    await server.entry.sign_in(visit)
+
+
+async def sign_out(invocation: Invocation, name: str) -> bool:
+    """Remove the tokens of a sign-in; return False if there are none. Raises `UsageError` as `sign_in` does."""
+    (server,) = await _trusted_servers(invocation, [name])
+    return await asyncio.to_thread(server.entry.sign_out)
+
+
+async def _trusted_servers(
+    invocation: Invocation, names: Sequence[str], say: Say | None = None
+) -> "tuple[McpServer, ...]":
+    """Return the sources of the trusted servers with these names, without names of all; raise `UsageError`."""
     from agent_workbench.bootstrap.skill_tools import tool_servers
 
     repo, settings = await repo_or_folder(invocation, say)
@@ -55,9 +80,7 @@ async def run_server_tests(invocation: Invocation, names: Sequence[str], say: Sa
             advice="`agent mcp list` shows them all",
         )
     servers = await asyncio.to_thread(tool_servers, settings, repo.root, invocation.environ)
-    chosen = [server for server in servers if not names or server.name.partition(":")[2] in names]
-    checker = SchemaChecker(invocation.environ)
-    return tuple(await asyncio.gather(*(_test(server, checker) for server in chosen)))
+    return tuple(server for server in servers if not names or server.name.partition(":")[2] in names)
 
 
 async def _test(server: "McpServer", schemas: "SchemaValidator") -> "ServerTest":

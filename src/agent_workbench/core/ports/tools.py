@@ -1,6 +1,7 @@
 """Ports of tools from elsewhere: their source, the programs that serve, language servers, and checks of arguments."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from enum import StrEnum
 from typing import Protocol
 
 from msgspec import Struct
@@ -14,16 +15,39 @@ NOTHING = -3
 """Descriptor that stands for the null device, as in `subprocess.DEVNULL`."""
 
 
+class QuestionAnswer(StrEnum):
+    """Answer of a person to a question of a server, in the words of MCP."""
+
+    ACCEPT = "accept"
+    DECLINE = "decline"
+    CANCEL = "cancel"
+
+
+class SourceQuestion(Struct, frozen=True):
+    """Question of a server to a person, before the call has a result.
+
+    `schema` is the JSON Schema of a flat form, empty for a question about the page at `url`. `reply` goes on with the
+    call: it takes the answer and the values of the form as one JSON object, and raises `ToolError`.
+    """
+
+    message: str
+    schema: str
+    url: str
+    reply: "Callable[[QuestionAnswer, str, OnOutput], Awaitable[SourceResult]]"
+
+
 class SourceResult(Struct, frozen=True):
     """Answer of a source's tool: its text for the model, with `cut_bytes` left out.
 
-    `failed`: the tool reported a failure. `structured` is the answer as one JSON object, empty if there is none.
+    `failed`: the tool reported a failure. `structured` is the answer as one JSON object, empty if there is none. With a
+    `question` the call goes on once that is answered; a later call of the source drops it.
     """
 
     text: str
     failed: bool = False
     cut_bytes: int = 0
     structured: str = ""
+    question: SourceQuestion | None = None
 
 
 class ToolSource(Protocol):

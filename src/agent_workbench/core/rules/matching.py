@@ -9,7 +9,7 @@ from typing import assert_never
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.globs import literal_glob, matches_glob
 from agent_workbench.core.patch.paths import check_path
-from agent_workbench.core.proposals import POLICY, Proposal
+from agent_workbench.core.proposals import ANSWER_SERVER, POLICY, Proposal
 from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.settings import ALL_TOOLS, TOOL_ALIASES, Permission, Rule, tool_name
 from agent_workbench.core.text.amounts import did_you_mean, quoted
@@ -77,7 +77,7 @@ def rule_allows(rule: Rule, proposal: Proposal) -> bool:
         case Permission.MERGE | Permission.INFRASTRUCTURE:
             return False
         case Permission.PLAN | Permission.SCRIPT | Permission.EXTERNAL:
-            return rule.tool == source_tool(proposal)
+            return rule.tool == source_tool(proposal) and proposal.tool != ANSWER_SERVER
     assert_never(rule.kind)
 
 

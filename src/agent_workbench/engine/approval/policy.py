@@ -27,7 +27,7 @@ from agent_workbench.core.hook_document import HookDocument, proposal_document
 from agent_workbench.core.knowledge.notes import PUT_ASIDE
 from agent_workbench.core.plan import Task
 from agent_workbench.core.plan.needs import Intent
-from agent_workbench.core.proposals import END_UNCHANGED, POLICY, Proposal, Verdict
+from agent_workbench.core.proposals import ANSWER_SERVER, END_UNCHANGED, POLICY, Proposal, Verdict
 from agent_workbench.core.rules.foreign_tasks import RUNS_COMMANDS, is_foreign, own_commands
 from agent_workbench.core.rules.matching import RuleScope, StoredRule, decided_by, rule_allows, rule_problem
 from agent_workbench.core.rules.modes import decided_in
@@ -43,6 +43,7 @@ from agent_workbench.engine.runtime.session_context import SessionContext
 UNATTENDED = "policy:unattended"
 TRUSTED = "policy:check=trusted"
 NOBODY = "nobody is there to approve it"
+NOBODY_ANSWERS = "nobody is there to answer a server's question"
 
 
 class PolicyDecision(Struct, frozen=True):
@@ -66,6 +67,8 @@ def ruling(state: SessionState, proposal: Proposal) -> PolicyDecision | None:
         return PolicyDecision(Verdict.REJECT, by, f"the policy does not allow this ({proposal.kind}: deny)")
     for run in objections(state, proposal):
         return _hook_ruling(state, proposal, run)
+    if proposal.tool == ANSWER_SERVER:
+        return PolicyDecision(Verdict.REJECT, UNATTENDED, NOBODY_ANSWERS) if state.config.headless else None
     if _ends_research(state, proposal):
         return PolicyDecision(Verdict.APPROVE, f"{POLICY}intent={Intent.RESEARCH}")
     by = _opened_by(state, approval, proposal)

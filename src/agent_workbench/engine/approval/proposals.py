@@ -19,6 +19,7 @@ from agent_workbench.core.inbox import InboxDecision
 from agent_workbench.core.patch.hashes import patch_hash, selectable_ids
 from agent_workbench.core.patch.values import HunkFate
 from agent_workbench.core.proposals import (
+    ANSWER_SERVER,
     BY_HUNK,
     CHECKS,
     COMMIT,
@@ -247,7 +248,7 @@ def _edited_arguments(spec: ToolSpec, text: str) -> Arguments:
     """Return the arguments in the text of an edited proposal, none if it is a diff, a command or a message."""
     if spec.permission is Permission.CHECK:
         raise UsageError("checks cannot be edited", advice="reject them, or change the commands in the plan")
-    if spec.permission in CALLS:
+    if spec.permission in CALLS and spec.name != ANSWER_SERVER:
         raise UsageError("the call of a tool cannot be edited", advice="reject it with a reason")
     if spec.permission not in {Permission.READ, Permission.INFRASTRUCTURE}:
         return Arguments({})

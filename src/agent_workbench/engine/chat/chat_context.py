@@ -29,7 +29,7 @@ from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.stoppable import StoppedByUser
 from agent_workbench.engine.runtime.tool import REFUSALS, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
-from agent_workbench.engine.task.execution import describe_activity, run_tool, stopped_result
+from agent_workbench.engine.task.execution import describe_activity, propose_following, run_tool, stopped_result
 
 NO_TASK = Task(TaskId("chat"), "a conversation")
 """Bounds of the calls in a chat: every file that it shows may be read."""
@@ -156,6 +156,8 @@ async def execute_call(session: SessionContext, proposal: Proposal) -> None:
     seconds = round(session.ports.clock.monotonic_seconds() - started, 3)
     output, cut, shown = outcome.output, outcome.cut_bytes, outcome.shown
     await session.record(ActionFinished(proposal.id, outcome.result, outcome.observation, seconds, output, cut, shown))
+    if outcome.follow is not None:
+        await propose_following(session, context, outcome.follow)
 
 
 async def recover_call(session: SessionContext, proposal: Proposal) -> None:

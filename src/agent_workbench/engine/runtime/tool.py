@@ -59,6 +59,7 @@ class ToolResult(Struct, frozen=True):
     """The result of a call. `effects` are recorded, in order, before the action is recorded as finished.
 
     `shown` are the lines of files in the observation, exactly as it shows them. `changes` are those of an applied diff.
+    `follow` is proposed next: a person's answer, with which the call goes on.
     """
 
     observation: str
@@ -68,6 +69,7 @@ class ToolResult(Struct, frozen=True):
     cut_bytes: int = 0
     shown: tuple[Chunk, ...] = ()
     changes: tuple[FileChange, ...] = ()
+    follow: "Tool | None" = None
 
 
 class Tool(Protocol):
@@ -104,6 +106,9 @@ class Tools(Protocol):
 
     async def tool(self, name: str) -> Tool:
         """Return a tool; raise `ToolError` if no source brings it now."""
+
+    def follow(self, tool: Tool) -> None:
+        """Have a tool found by its name from now on, in place of an earlier one."""
 
     async def close(self) -> None:
         """Close the sources."""

@@ -30,7 +30,7 @@ from agent_workbench.engine.runtime.publisher import TAIL_CHARS
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.stoppable import StoppedByUser
 from agent_workbench.engine.runtime.text_limits import clip
-from agent_workbench.engine.runtime.tool import REFUSALS, Draft, ToolResult
+from agent_workbench.engine.runtime.tool import REFUSALS, Draft, Tool, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.builtin.write_diff import KEEP, check_unmoved
 from agent_workbench.engine.tools.check_runs import named_paths
@@ -97,6 +97,14 @@ async def execute_proposal(session: SessionContext, proposal: Proposal) -> None:
             await _show_merge_again(session)
     if kept is not None:
         await propose_draft(session, KEEP, kept)
+    elif outcome.follow is not None:
+        await propose_following(session, context, outcome.follow)
+
+
+async def propose_following(session: SessionContext, context: ToolContext, tool: Tool) -> None:
+    """Propose what a call needs before it goes on."""
+    session.tools.follow(tool)
+    await propose_draft(session, tool, await tool.draft(context, Arguments({}), ""))
 
 
 async def run_tool(session: SessionContext, context: ToolContext, proposal: Proposal) -> ToolResult:

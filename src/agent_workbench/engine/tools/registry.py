@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from agent_workbench.core.errors import ToolError
 from agent_workbench.core.ports.tools import SchemaValidator, ToolSource
+from agent_workbench.core.proposals import ANSWER_SERVER
 from agent_workbench.core.settings import BACKGROUND, RUN_COMMAND, TOOL_ALIASES
 from agent_workbench.core.tools.skill_tools import SKILL_SPECS
 from agent_workbench.core.tools.spec import MCP, ToolSpec, select_specs
@@ -50,7 +51,7 @@ class ToolRegistry:
     def __init__(self, sources: Sequence[ToolSource], schemas: SchemaValidator, own: Iterable[Tool] = ()) -> None:
         self._sources = tuple(sources)
         self._schemas = schemas
-        self._own = {tool.spec.name: tool for tool in (*_OWN, *own)}
+        self._own: dict[str, Tool] = {tool.spec.name: tool for tool in (*_OWN, *own)}
         self._listed: dict[str, SourceTool] | None = None
 
     def allowed_specs(self, names: Sequence[str], *, skills: bool = False) -> tuple[ToolSpec, ...]:
@@ -71,12 +72,18 @@ class ToolRegistry:
         found = builtin_tools().get(name) or self._own.get(name)
         if found is not None:
             return found
+        if name == ANSWER_SERVER:
+            raise ToolError("the server that asked has ended", advice="call its tool again")
         if self._listed is None:
             await self.refresh()
         listed = (self._listed or {}).get(name)
         if listed is None:
             raise ToolError(f"no source brings the tool {name!r} any more", advice="use another tool")
         return listed
+
+    def follow(self, tool: Tool) -> None:
+        """Have a tool found by its name from now on, in place of an earlier one."""
+        self._own[tool.spec.name] = tool
 
     async def refresh(self) -> tuple[str, ...]:
         """List the tools of all sources again; return a sentence for each problem."""

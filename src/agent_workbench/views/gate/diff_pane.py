@@ -14,6 +14,7 @@ from agent_workbench.core.model import Purpose
 from agent_workbench.core.patch.alignment import shared_blocks
 from agent_workbench.core.patch.rewrite.answer_body import read_unfinished
 from agent_workbench.core.proposals import (
+    ANSWER_SERVER,
     KEEP_CHANGES,
     Proposal,
     Verdict,
@@ -175,7 +176,8 @@ def _call_view(state: SessionState, proposal: Proposal) -> DiffView:
     if proposal.kind in {Permission.COMMAND, Permission.READ}:
         return _asked(proposal, key)
     notes = call_notes(state.specs, proposal)
-    return DiffView(f"{proposal.kind.capitalize()} tool · waits", key, notes, "", key)
+    title = "Question" if proposal.tool == ANSWER_SERVER else f"{proposal.kind.capitalize()} tool"
+    return DiffView(f"{title} · waits", key, notes, "", key)
 
 
 def _notes_view(proposal: Proposal) -> DiffView:

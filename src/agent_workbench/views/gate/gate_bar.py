@@ -9,7 +9,15 @@ from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import StopAction, StopAnswer
 from agent_workbench.core.live import Live, SessionUpdate, Streaming
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.proposals import KEEP_CHANGES, OFFER_NOTES, Proposal, is_too_long, shown_sha
+from agent_workbench.core.proposals import (
+    ANSWER_SERVER,
+    KEEP_CHANGES,
+    OFFER_NOTES,
+    Proposal,
+    has_gaps,
+    is_too_long,
+    shown_sha,
+)
 from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.rules.command_lines import left_running
 from agent_workbench.core.rules.matching import offered_rules
@@ -205,9 +213,10 @@ def acts_for(proposal: Proposal, *, asked: bool = False) -> tuple[GateAct, ...]:
 
     A summary that the user `asked` for can be skipped. Any other is required; a rejected one is requested again.
     """
-    approvable = () if is_too_long(proposal) else (GateAct.APPROVE,)
+    approvable = () if is_too_long(proposal) or has_gaps(proposal) else (GateAct.APPROVE,)
     facts = PERMISSIONS[proposal.kind]
-    editable = bool(facts.edits) or proposal.plan is not None
+    asked_by_server = proposal.tool == ANSWER_SERVER and proposal.text != "{}"
+    editable = bool(facts.edits) or proposal.plan is not None or asked_by_server
     skippable = facts.skips or (asked and proposal.kind is Permission.SUMMARY)
     return (
         *approvable,
@@ -276,6 +285,9 @@ def describe(proposal: Proposal) -> tuple[str, str, str]:
         case Permission.KNOWLEDGE:
             many = counted_text(len(proposal.paths), "note")
             return "knowledge", paths, f"{many} · {diff_stat(proposal.diff)}"
+        case Permission.EXTERNAL if proposal.tool == ANSWER_SERVER:
+            question = sanitize_line(" ".join(proposal.hints[1:2]), 300)
+            return "question", question, f"from {sanitize_line(proposal.source, 80)}"
         case Permission.PLAN | Permission.SCRIPT | Permission.EXTERNAL:
             called = sanitize_line(f"{proposal.tool} {proposal.text}")
             return f"{proposal.kind} tool", called, f"from {sanitize_line(proposal.source, 80)}"

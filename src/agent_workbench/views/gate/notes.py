@@ -6,7 +6,7 @@ from functools import lru_cache
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.plan.proposed import ProposedPlan
 from agent_workbench.core.ports.forge import ShownPullRequest
-from agent_workbench.core.proposals import TRAILER, Proposal, unreviewed_paths
+from agent_workbench.core.proposals import ANSWER_SERVER, TRAILER, Proposal, has_gaps, unreviewed_paths
 from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import TaskRun
@@ -90,6 +90,8 @@ def finish_notes(run: TaskRun, proposal: Proposal) -> tuple[Block, ...]:
 
 def call_notes(specs: Iterable[ToolSpec], proposal: Proposal) -> tuple[Block, ...]:
     """Return the call of a source's tool: name, source, its description and hints, the arguments and their schema."""
+    if proposal.tool == ANSWER_SERVER:
+        return _question_notes(proposal)
     spec = next((each for each in specs if each.name == proposal.tool), None)
     summary = sanitize_line(spec.summary, MAX_SUMMARY_CHARS) if spec is not None else ""
     hints = ", ".join(sanitize_line(hint, 200) for hint in proposal.hints)
@@ -101,6 +103,25 @@ def call_notes(specs: Iterable[ToolSpec], proposal: Proposal) -> tuple[Block, ..
         Block("Arguments", Tone.DIM, space_before=True),
         Block(sanitize_whole(indented_json(proposal.text))),
         *(_schema_notes(spec.input_schema) if spec is not None and spec.server else ()),
+    )
+
+
+def _question_notes(proposal: Proposal) -> tuple[Block, ...]:
+    """Return a server's question to the person, the values that would be sent, and what each decision does."""
+    head, *said = map(sanitize_whole, proposal.hints or ("asks:",))
+    gaps = Block("A null is a value that is missing: edit the answer to fill it in.", Tone.WARN, "!", Tone.WARN)
+    return (
+        Block(f"{sanitize_line(proposal.source, 100)} {head}", Tone.STRONG),
+        *(Block(each, space_before=not at) for at, each in enumerate(said)),
+        Block("Your answer", Tone.DIM, space_before=True),
+        Block(sanitize_whole(proposal.text)),
+        *((gaps,) if has_gaps(proposal) else ()),
+        Block(
+            "Approve sends it, reject declines, skip cancels; the call goes on then. The server's words are not "
+            "verified. The answer is kept in the session: no password belongs here.",
+            Tone.DIM,
+            space_before=True,
+        ),
     )
 
 

@@ -45,6 +45,7 @@ from agent_workbench.core.hook_answers import HookVerdict, describe_answer
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import (
+    ANSWER_SERVER,
     APPLY_EDITS,
     CHECKS,
     COMMIT,
@@ -87,12 +88,14 @@ OWN_PROPOSALS = {
     APPLY_EDITS: "Edits",
     COMPACT: "Summary",
     END_UNCHANGED: "Finish",
+    ANSWER_SERVER: "Answer",
 }
 OWN_PROPOSAL_TEXT = {
     KEEP_CHANGES: "what the command changed",
     APPLY_EDITS: "that the task names",
     COMPACT: "of the older steps, to replace them",
     END_UNCHANGED: "with nothing changed",
+    ANSWER_SERVER: "to the question of a server",
 }
 VERDICTS = {
     Verdict.APPROVE: ("•", "approved", Tone.GOOD),

@@ -1,4 +1,4 @@
-"""`agent mcp`: the workbench as an MCP server, and `list`, `test` and `add` of servers that it uses."""
+"""`agent mcp`: the workbench as an MCP server, and the verbs about servers that it uses."""
 
 import argparse
 import asyncio
@@ -94,6 +94,12 @@ def add_client_verbs(below: "Verbs") -> None:
     testing = add_verb(below, "test", "start servers, list their tools, and stop them", test)
     testing.add_argument("names", nargs="*", metavar="NAME", help="servers to test (all trusted ones)")
     testing.add_argument("--json", action="store_true", help="a line of JSON for each")
+    for word, told, run in (
+        ("login", "sign in at a server with OAuth, in your browser", login),
+        ("logout", "remove the tokens of a sign-in", logout),
+    ):
+        signing = add_verb(below, word, told, run)
+        signing.add_argument("name", metavar="NAME", help="the server")
     adding = add_verb(below, "add", "add a server to your settings: a URL or a command", add)
     adding.add_argument("name", metavar="NAME", help="its name; its tools are called mcp__NAME__TOOL")
     adding.add_argument("--url", default="", help="the address of a server (Streamable HTTP)")
@@ -205,6 +211,40 @@ def _say_test_json(tested: "ServerTest") -> None:
             "seconds": round(tested.seconds, 3),
         }
     )
+
+
+def login(options: argparse.Namespace) -> int:
+    """Print the page for a person's browser, open it where there is one, and wait until it leads back here."""
+    from agent_workbench.api.extensions.tool_servers import sign_in
+
+    asyncio.run(sign_in(_invocation(), options.name, _visit))
+    say(f"signed in at {options.name}; `agent mcp logout {options.name}` removes the tokens")
+    return ExitCode.DONE
+
+
+def _visit(page: str) -> None:
+    import webbrowser
+
+    port = re.search(r"redirect_uri=http%3A%2F%2F127\.0\.0\.1%3A(\d+)", page)
+    say("Sign in on this page:")
+    say(page)
+    if port is not None:
+        at = port[1]
+        say_aside(f"for a browser on another machine, first there: ssh -L {at}:127.0.0.1:{at} THIS_MACHINE")
+    graphical = sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    if graphical and sys.stdout is not None and sys.stdout.isatty():
+        webbrowser.open(page)
+
+
+def logout(options: argparse.Namespace) -> int:
+    """Remove the tokens of a sign-in; exit with 1 if there are none."""
+    from agent_workbench.api.extensions.tool_servers import sign_out
+
+    if not asyncio.run(sign_out(_invocation(), options.name)):
+        say(f"nobody is signed in at {options.name}")
+        return ExitCode.FAILED
+    say(f"the tokens of {options.name} are removed here; its own pages say what still has access")
+    return ExitCode.DONE
 
 
 def add(options: argparse.Namespace) -> int:

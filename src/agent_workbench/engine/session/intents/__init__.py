@@ -67,7 +67,7 @@ from agent_workbench.core.intents.plan import (
     OpenPlan,
     ProposePlan,
 )
-from agent_workbench.core.proposals import OFFER_NOTES, Proposal, Verdict, shown_sha
+from agent_workbench.core.proposals import OFFER_NOTES, Proposal, Verdict, has_gaps, shown_sha
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import ENDED, Phase, SessionState
 from agent_workbench.core.state.work import Planning
@@ -172,6 +172,8 @@ async def answer_proposal(
             return Refused("the proposal changed after it was shown; look again")
         case ApproveProposal() if waiting.plan is not None and not waiting.plan.taken:
             return Refused("no task of the plan is taken: take one, or skip the plan")
+        case ApproveProposal() if has_gaps(waiting):
+            return Refused("a value is missing: edit the answer and replace each null, or reject the question")
         case ApproveProposal() if intent.left:
             return await take_part(session, waiting, intent, decision)
         case ApproveProposal():

@@ -20,6 +20,7 @@ EDIT_TITLES = {
     Permission.SUMMARY: "Edit the summary",
     Permission.PLAN: "Edit the proposed plan",
     Permission.KNOWLEDGE: "Edit the note",
+    Permission.EXTERNAL: "Edit the answer",
 }
 SUFFIXES = {
     Permission.DIFF: ".diff",
@@ -28,6 +29,7 @@ SUFFIXES = {
     Permission.SUMMARY: ".md",
     Permission.PLAN: ".yaml",
     Permission.KNOWLEDGE: ".md",
+    Permission.EXTERNAL: ".json",
 }
 
 
