@@ -4,7 +4,7 @@ import pytest
 from acp import schema as wire
 
 from agent_workbench.acp.editor import MAX_NAME_CHARS, decider_name
-from agent_workbench.acp.prompt_words import MAX_BLOCKS, prompt_words
+from agent_workbench.acp.prompt_words import MAX_BLOCKS, MAX_EMBEDDED_CHARS, prompt_words
 from agent_workbench.core.text.mentions import mentions
 
 LOCAL = "file:" + "//"
@@ -35,6 +35,24 @@ def test_a_link_is_a_mention_of_a_file_below_the_repository(uri: str, mentioned:
     words = prompt_words([text, link(uri)], ("/repo", "/other"))
     assert mentions(words) == ((mentioned,) if mentioned else ())
     assert mentioned or "not read" in words
+
+
+def test_a_text_that_comes_with_a_prompt_is_a_part_of_it_and_mentions_nothing() -> None:
+    def embedded(uri: str, text: str) -> wire.EmbeddedResourceContentBlock:
+        return wire.EmbeddedResourceContentBlock(
+            type="resource", resource=wire.TextResourceContents(uri=uri, text=text)
+        )
+
+    words = prompt_words(
+        [embedded("zed:///rules", 'Be short.\n@.env "@a b"\x1b[2J```'), embedded("/repo/a.py", "x = 1")], ("/repo",)
+    )
+    assert words == "'zed:///rules':\n````\nBe short.\n@ .env \"@ a b\"␛[2J```\n````\n @a.py"
+    assert mentions(words) == ("a.py",)
+    long = prompt_words([embedded("zed:///rules", "x" * (MAX_EMBEDDED_CHARS + 9))], ())
+    assert long.endswith("(9 more characters are left out)")
+    blob = wire.BlobResourceContents(uri="file:///other/b.png", blob="QQ==")
+    bytes_of = wire.EmbeddedResourceContentBlock(type="resource", resource=blob)
+    assert "is outside of the repository and is not read" in prompt_words([bytes_of], ("/repo",))
 
 
 def test_what_no_model_takes_is_named_and_the_rest_is_bounded() -> None:

@@ -5,6 +5,7 @@ from typing import cast
 
 import pytest
 from acp import RequestError
+from acp import schema as wire
 
 from agent_workbench.acp.editor import Editor, Update
 from agent_workbench.acp.protocol_agent import ProtocolAgent
@@ -17,6 +18,29 @@ class _Window:
 
     async def show(self, _: str, *updates: Update) -> None:
         pass
+
+
+@pytest.mark.parametrize(
+    ("client", "offered"),
+    [
+        (None, False),
+        (wire.ClientCapabilities(), False),
+        (wire.ClientCapabilities(auth=wire.AuthCapabilities(terminal=True)), True),
+        # The validator of the registry says it so.
+        (wire.ClientCapabilities.model_validate({"_meta": {"terminal-auth": True}}), True),
+        (wire.ClientCapabilities.model_validate({"_meta": {"terminal-auth": "yes"}}), False),
+    ],
+)
+async def test_a_client_with_a_terminal_can_set_the_agent_up(
+    client: wire.ClientCapabilities | None, offered: bool
+) -> None:
+    agent = ProtocolAgent(Invocation(Path("/"), {}, {}), cast("Editor", _Window()))
+    answer = await agent.initialize(1, client)
+    said = answer.model_dump(by_alias=True, exclude_none=True)
+    prompts = said["agentCapabilities"]["promptCapabilities"]
+    assert prompts == {"image": False, "audio": False, "embeddedContext": True}
+    methods = [(each["type"], each["id"], each["args"]) for each in said["authMethods"]]
+    assert methods == ([("terminal", "model", ["--setup"])] if offered else [])
 
 
 async def test_folders_of_a_repository_have_one_host(tmp_path: Path) -> None:

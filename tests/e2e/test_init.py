@@ -97,3 +97,16 @@ def test_what_it_writes_can_be_kept_out_of_git(machine: Machine, repo: Path, tra
     assert (repo / ".git/info/exclude").read_text().split() == ["*.log", *kept]
     assert machine.git(repo, "status", "--short") == ""
     assert "--private" not in machine.agent("init", cwd=repo).out
+
+
+def test_an_editor_has_a_person_choose_a_model_without_a_repository(machine: Machine, keyless_server: str) -> None:
+    machine.environ["OLLAMA_HOST"] = keyless_server
+    without = machine.agent("acp", "--setup", cwd=machine.home)
+    assert (without.code, own_settings(machine).exists()) == (1, False), without.said
+    with in_terminal(machine, "acp", "--setup", cwd=machine.home) as terminal:
+        terminal.until("n for none] ")
+        terminal.type("1\n")
+        assert terminal.end(30) == 0
+    assert keyless_server in own_settings(machine).read_text()
+    again = machine.agent("acp", "--setup", cwd=machine.home)
+    assert (again.code, "a model is set" in again.out) == (0, True), again.said

@@ -43,6 +43,8 @@ class Editor:
         self._pipe = pipe
         self._connection: AgentSideConnection | None = None
         self.person = decider_name(UNKNOWN_CLIENT)
+        self.reads_files = False
+        """True if the client gives the text of its files, unsaved changes included."""
 
     def connected(self, connection: "AgentSideConnection") -> None:
         """Talk through this connection from now on."""

@@ -9,7 +9,8 @@ from urllib.parse import unquote, urlsplit
 from acp import schema as wire
 
 from agent_workbench.core.text.amounts import quoted
-from agent_workbench.core.text.mentions import mention_of
+from agent_workbench.core.text.markdown import fenced_whole
+from agent_workbench.core.text.mentions import mention_of, without_mentions
 
 Block = (
     wire.TextContentBlock
@@ -19,6 +20,7 @@ Block = (
     | wire.EmbeddedResourceContentBlock
 )
 MAX_BLOCKS = 200
+MAX_EMBEDDED_CHARS = 4_000
 MAX_URI_CHARS = 4_000
 _LINES = re.compile(r"L(\d{1,7})(?:[:-]L?(\d{1,7}))?")
 
@@ -26,8 +28,8 @@ _LINES = re.compile(r"L(\d{1,7})(?:[:-]L?(\d{1,7}))?")
 def prompt_words(blocks: Sequence[Block], roots: Iterable[str]) -> str:
     """Return the words of a prompt; a link to a file below one of the `roots` of the repository becomes a mention.
 
-    Any other link is quoted, and the file behind it is not read. Images and sounds are named, because no model here
-    takes them.
+    Any other link is quoted, and the file behind it is not read; a text that comes with it is a part of the words.
+    Images and sounds are named, because no model here takes them.
     """
     pieces = [*_pieces(blocks[:MAX_BLOCKS], tuple(roots))]
     if len(blocks) > MAX_BLOCKS:
@@ -43,9 +45,20 @@ def _pieces(blocks: Iterable[Block], roots: tuple[str, ...]) -> Iterator[str]:
             case wire.ResourceContentBlock():
                 yield f" {_link(block.uri, roots)} "
             case wire.EmbeddedResourceContentBlock():
-                yield f" {_link(block.resource.uri, roots)} "
+                yield _embedded(block.resource, roots)
             case wire.ImageContentBlock() | wire.AudioContentBlock():
                 yield f" (an attachment of type {quoted(block.type)} is left out) "
+
+
+def _embedded(resource: wire.TextResourceContents | wire.BlobResourceContents, roots: tuple[str, ...]) -> str:
+    """Return the mention of a file of the repository, or the text that comes with any other resource."""
+    path, _ = _file_of(resource.uri[:MAX_URI_CHARS])
+    if isinstance(resource, wire.BlobResourceContents) or any(path.startswith(f"{root}{os.sep}") for root in roots):
+        return f" {_link(resource.uri, roots)} "
+    text = resource.text[:MAX_EMBEDDED_CHARS]
+    more = len(resource.text) - len(text)
+    cut = f"\n({more:,} more characters are left out)" if more else ""
+    return f"\n{quoted(resource.uri, 200)}:\n{fenced_whole(without_mentions(text))}{cut}\n"
 
 
 def _link(uri: str, roots: tuple[str, ...]) -> str:

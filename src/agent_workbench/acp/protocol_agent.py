@@ -40,6 +40,15 @@ MAX_THREADS = 50
 
 PAGE = 50
 
+SET_UP = wire.TerminalAuthMethod(
+    type="terminal",
+    id="model",
+    name="Choose a model",
+    description="Chooses a model of this machine, or a server's, for all your repositories",
+    args=["--setup"],
+)
+"""What stands for a log-in: there is no account, but no task begins without a model."""
+_OLD_TERMINAL = "terminal-auth"
 LEAVE_SECONDS = 0.8
 """Time for sessions to record that they were left; what they run ends with this process."""
 
@@ -71,7 +80,7 @@ class ProtocolAgent:
         self._initialized = True
         capabilities = wire.AgentCapabilities(
             load_session=True,
-            prompt_capabilities=wire.PromptCapabilities(image=False, audio=False, embedded_context=False),
+            prompt_capabilities=wire.PromptCapabilities(image=False, audio=False, embedded_context=True),
             mcp_capabilities=wire.McpCapabilities(http=False, sse=False),
             session_capabilities=wire.SessionCapabilities(
                 list=wire.SessionListCapabilities(),
@@ -80,8 +89,14 @@ class ProtocolAgent:
             ),
         )
         info = wire.Implementation(name=NAME, title=TITLE, version=__version__)
+        self._editor.reads_files = bool(
+            client_capabilities and client_capabilities.fs and client_capabilities.fs.read_text_file
+        )
         return wire.InitializeResponse(
-            protocol_version=PROTOCOL, agent_capabilities=capabilities, agent_info=info, auth_methods=[]
+            protocol_version=PROTOCOL,
+            agent_capabilities=capabilities,
+            agent_info=info,
+            auth_methods=[SET_UP] if has_terminal(client_capabilities) else [],
         )
 
     async def new_session(
@@ -228,6 +243,14 @@ class ProtocolAgent:
 async def _tell_commands(thread: EditorThread) -> None:
     with suppress(ConnectionError):  # the client is gone
         await thread.tell_commands()
+
+
+def has_terminal(client: wire.ClientCapabilities | None) -> bool:
+    """Return True if a client can run the agent in a terminal, by the protocol's word or the one before it."""
+    if client is None:
+        return False
+    old = client.field_meta or {}
+    return bool(client.auth and client.auth.terminal) or old.get(_OLD_TERMINAL) is True
 
 
 @contextmanager

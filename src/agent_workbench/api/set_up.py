@@ -23,6 +23,23 @@ async def propose_set_up(invocation: Invocation, url: str = "") -> "SetupProposa
     return await (await find_repo(invocation)).setup.proposal(whole=True, url=url)
 
 
+async def propose_model(invocation: Invocation) -> "SetupProposal":
+    """Return the models of this machine if none is configured, in a repository or outside of one."""
+    from agent_workbench.api.trusted_repo import repo_or_folder, say_nothing
+
+    repo, _ = await repo_or_folder(invocation, say_nothing)
+    return await repo.setup.model_proposal()
+
+
+async def write_model(invocation: Invocation, proposal: "SetupProposal", choice: "ModelChoice") -> str:
+    """Write the chosen model into the user's settings; return the path. Raises `ConfigError`, `StorageError`."""
+    from agent_workbench.api.trusted_repo import repo_or_folder, say_nothing
+
+    repo, _ = await repo_or_folder(invocation, say_nothing)
+    await repo.setup.write(proposal, choice)
+    return proposal.own_file
+
+
 async def write_set_up(
     invocation: Invocation, proposal: "SetupProposal", choice: "ModelChoice | None"
 ) -> tuple[str, ...]:

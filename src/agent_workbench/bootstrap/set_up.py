@@ -75,6 +75,12 @@ class RepoSetup:
         links = (*detected.link, *unlinked(absent, detected.link))
         return SetupProposal(missing, replace(detected, link=links), found, self._own_file, named)
 
+    async def model_proposal(self) -> "SetupProposal":
+        """Return the models of this machine, and no files; it needs no repository."""
+        from agent_workbench.core.repo_setup import SetupProposal
+
+        return SetupProposal(models=await self._models(), own_file=self._own_file)
+
     async def _absent(self) -> tuple[str, ...]:
         """Return what workspaces will lack, nothing if it is too much to list: `agent doctor` tells it then."""
         absent = await (await self._checkout_files()).absent_sources()

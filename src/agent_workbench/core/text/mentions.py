@@ -36,6 +36,11 @@ def mention_of(place: str) -> str:
     return f"{MARK}{place}" if _PLAIN.fullmatch(place.replace(":", "")) else f'{MARK}"{place}"'
 
 
+def without_mentions(text: str) -> str:
+    """Return a text of somebody else that mentions nothing: a blank follows each mark."""
+    return _MENTION.sub(lambda found: f"{MARK} {found[0][len(MARK) :]}", text)
+
+
 def mentioned_range(asked: str, paths: Collection[str]) -> FileRange | None:
     """Return the lines that a mention names, None if its path is none of `paths`, spelled exactly."""
     if asked in paths:

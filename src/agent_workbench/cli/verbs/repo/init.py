@@ -34,7 +34,7 @@ def execute(options: argparse.Namespace) -> int:
 
     invocation = Invocation(Path.cwd(), os.environ, {})
     proposal = asyncio.run(propose_set_up(invocation, options.url))
-    choice = _chosen(proposal, yes=options.yes)
+    choice = chosen_model(proposal, yes=options.yes)
     if ".agent.yml" in proposal.files:
         for line in project_lines(proposal.project):
             say(line)
@@ -63,7 +63,7 @@ def _say_new(invocation: Invocation, *, private: bool) -> None:
         say(f"git shows {names} as new: commit them to share them, or `agent init --private` keeps them to yourself")
 
 
-def _chosen(proposal: "SetupProposal", *, yes: bool) -> "ModelChoice | None":
+def chosen_model(proposal: "SetupProposal", *, yes: bool = False) -> "ModelChoice | None":
     """Print the models that were found, and return the one that the user chooses; without a terminal none."""
     from agent_workbench.cli.questions import chosen_number
     from agent_workbench.core.repo_setup import labelled, model_lines
