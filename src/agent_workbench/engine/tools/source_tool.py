@@ -149,8 +149,9 @@ class AnswerTool:
 
     async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
         """Send the decision, and the values of an approved answer; the time limit is that of a command."""
-        work = context.state.run or context.state.chat
-        verdict = work.decision.verdict if work is not None and work.decision is not None else Verdict.SKIP
+        work = context.state.main
+        decision = work.gate.decision if work is not None else None
+        verdict = decision.verdict if decision is not None else Verdict.SKIP
         seconds = context.command_seconds()
         try:
             async with asyncio.timeout(seconds):

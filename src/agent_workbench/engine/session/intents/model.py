@@ -17,6 +17,7 @@ from agent_workbench.core.intents import LoadModel, SwitchModel, UnloadModel
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.state.session_state import ENDED, SessionState
+from agent_workbench.core.state.work import Chat
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.engine.runtime.session_context import SessionContext
 
@@ -42,7 +43,7 @@ async def handle_model(session: SessionContext, intent: LoadModel | UnloadModel 
 def why_not_switch(state: SessionState, settings: Settings, intent: SwitchModel) -> str:
     """Return why the task cannot be switched to a model now, empty if it can."""
     run = state.run
-    if state.chat is not None:
+    if isinstance(state.work, Chat):
         return "a chat asks the model of the settings; only a task can be switched to another one"
     if run is None or run.phase in ENDED:
         return "no task is being worked on; --model-name or `model.name` says who is asked from the start"
