@@ -125,6 +125,8 @@ class Machine:
             "LANG": "C.UTF-8",
             # So that a repository need not say it, and has nothing that must be trusted first.
             "AGENT_PYTHON": sys.executable,
+            # Beside that interpreter is ruff, which few tests are about, and which takes time to start.
+            "AGENT_LANGUAGE_SERVERS": "[]",
             # Set where another copy of the package than the installed one is tried.
             **({"PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}),
             **(environ or {}),

@@ -15,10 +15,13 @@ from agent_workbench.adapters.language_servers.client_process import MEMORY_BYTE
 from agent_workbench.adapters.language_servers.connection import CLIENT
 from agent_workbench.adapters.language_servers.installed_servers import InstalledServers, ServerSurroundings
 from agent_workbench.adapters.shell.shell import SandboxedShell
+from agent_workbench.bootstrap.repo_context import find_repo
 from agent_workbench.core.checks.language_servers import MAX_DIAGNOSTICS, SERVER_NAMES, Diagnostic
+from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.patch.values import FileChange, FileContent
 from agent_workbench.core.ports.tools import AppliedDiff
 from agent_workbench.core.settings import SandboxSettings
+from tests.adapters.git.user import make_repo
 from tests.fakes import language_server
 from tests.sandbox import USUAL_PATH
 
@@ -286,3 +289,35 @@ async def test_another_worktree_has_servers_of_its_own(place: Place, tmp_path: P
         assert len(await servers.compare(diff, SERVER_NAMES)) == 1
         (second,) = clients()
     assert first.pid != second.pid
+
+
+@pytest.mark.slow
+async def test_a_repository_has_servers_once_it_is_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, needs_sandbox: None
+) -> None:
+    for name in ("STATE", "CACHE", "CONFIG"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+    before, after = FileContent(b"x = 1\n"), FileContent(b"x = os.sep\n")
+    repo = make_repo(tmp_path / "repo", {"a.py": "x = os.sep\n", ".agent.yml": "test_command: make\n"})
+    diff = AppliedDiff(str(repo.root), "a", "b", (FileChange("a.py", before, after),))
+    # Beside the interpreter is ruff, which is one of our tools.
+    environ = {"PATH": USUAL_PATH, "HOME": str(tmp_path), "AGENT_PYTHON": sys.executable}
+    site = await find_repo(Invocation(repo.root, environ, {}))
+    said: list[str] = []
+    ports = await asyncio.to_thread(lambda: site.ports(site.settings(trusted=True), said.append))
+    servers = ports.language_servers
+    assert servers is not None
+    try:
+        assert await servers.compare(diff, ["ruff"]) == ()
+        assert clients() == []
+        trust = await site.trust()
+        assert await trust.question()
+        await trust.accept()
+        found = await servers.compare(diff, ["ruff"])
+        while not found:
+            await asyncio.sleep(0.01)
+            found = servers.late("b")
+        assert texts(found) == ["a.py:1: error: Undefined name `os` (ruff F821)"]
+    finally:
+        await servers.close()
+    assert said == []
