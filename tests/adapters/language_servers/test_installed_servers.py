@@ -128,6 +128,9 @@ async def test_new_diagnostics_of_the_changed_file_are_found(place: Place, mode:
         ]
         assert await servers.compare(place.diff("BAD\n", None, "d", "e", "new.py"), SERVER_NAMES) == ()
         assert await servers.compare(place.diff("x\n", "BAD\n", "e", "f", "notes.txt"), SERVER_NAMES) == ()
+        renamed = [place.diff("BAD\n", None, path="a.py"), place.diff(None, "\nBAD\n", path="b.py")]
+        whole = AppliedDiff(str(place.root), "f", "g", tuple(each.changes[0] for each in renamed))
+        assert await servers.compare(whole, SERVER_NAMES) == ()
     assert place.said == []
     assert clients() == []
 

@@ -14,6 +14,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -26,7 +27,7 @@ from pygls.io_ import run_async
 from pygls.protocol import JsonRPCNotification, JsonRPCProtocol, JsonRPCRequestMessage, JsonRPCResponseMessage
 from pygls.uris import from_fs_path, to_fs_path
 
-from agent_workbench.adapters.language_servers.connection import MAX_ANSWER_BYTES, Ask, Connect, Failed, Found, Request
+from agent_workbench.adapters.language_servers.connection import Ask, Connect, Failed, Found, Request
 from agent_workbench.core.checks.language_servers import MESSAGE_CHARS, Diagnostic, Severity
 from agent_workbench.core.text.sanitizer import sanitize_line, without_chat_markers
 from agent_workbench.core.version import __version__
@@ -35,8 +36,9 @@ MEMORY_BYTES = 1_500_000_000
 MAX_MESSAGE_BYTES = 8 * 1024 * 1024
 MAX_UNASKED_BYTES = 24 * 1024 * 1024
 MAX_UNASKED_LINES = 100_000
-MOST_OF_FILE = 1_000
-"""Most diagnostics of a file that are compared."""
+MAX_REQUEST_BYTES = 64 * 1024 * 1024
+MOST_OF_FILE, MOST_OF_ALL = 1_000, 4_000
+"""Most diagnostics that are compared, of a file and of all files."""
 _READ_BYTES = 64 * 1024
 _PR_SET_PDEATHSIG = 1
 _AGAIN_SECONDS = 0.2
@@ -317,7 +319,7 @@ async def _serve(stdout: int, stdin: int) -> None:
     nothing = os.open(os.devnull, os.O_RDWR)
     for taken in (0, 1):
         os.dup2(nothing, taken)
-    requests = await _reader(incoming, MAX_ANSWER_BYTES)
+    requests = await _reader(incoming, MAX_REQUEST_BYTES)
     decoder: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
     connect = decoder.decode(await requests.readline())
     if not isinstance(connect, Connect):
@@ -336,7 +338,7 @@ async def _serve(stdout: int, stdin: int) -> None:
         while line := await requests.readline():
             asked = decoder.decode(line)
             if isinstance(asked, Ask):
-                _write(out, Found(asked.id, tuple(await session.ask(asked.texts))))
+                _write(out, Found(asked.id, tuple(islice(await session.ask(asked.texts), MOST_OF_ALL))))
 
     answering = asyncio.create_task(answer())
     await asyncio.wait({reading, answering}, return_when=asyncio.FIRST_COMPLETED)

@@ -66,8 +66,7 @@ class InstalledServers:
         task.add_done_callback(self._beginning.discard)
 
     async def compare(self, diff: AppliedDiff, servers: Collection[str]) -> tuple[Diagnostic, ...]:
-        old = {each.path: text for each in diff.changes if (text := _text(each.before)) is not None}
-        new = {each.path: text for each in diff.changes if (text := _text(each.after)) is not None}
+        old, new = _texts(diff)
         asked = await self._of(diff.root, new, servers)
         for server in asked:
             server.compare(_Change(diff.base, diff.tree, old, new))
@@ -104,12 +103,12 @@ class InstalledServers:
         if root != self._root:
             await self._leave(root)
         wanted = [each for each in LANGUAGE_SERVERS if each.name in names and any(map(each.language, paths))]
-        if not wanted or not await asyncio.to_thread(self._around.trusted):
-            return []
         try:
+            if not wanted or not await asyncio.to_thread(self._around.trusted):
+                return []
             variables = await self._around.environment_for(root)
-        except WorkbenchError:
-            variables = {}
+        except (WorkbenchError, OSError):
+            return []
         found = await asyncio.to_thread(self._installed, wanted, variables)
         instead = {each.instead_of for each, _ in found}
         for each, program in found:
@@ -219,7 +218,7 @@ class _Server:
             self._give_up(f"it did not answer within {self._around.answer_seconds:g} s")
         except SandboxError:
             self._gone = True  # the screen says already that none works here
-        except WorkbenchError as error:
+        except (WorkbenchError, OSError) as error:
             self._give_up(str(error))
         return ()
 
@@ -243,6 +242,16 @@ class _Server:
 
         connect = Connect(self._kind.name, self._root, self._kind.languages)
         return await Connection.open(connect, start, self._around.environ)
+
+
+def _texts(diff: AppliedDiff) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the texts of the changed files before and after a diff; that of a renamed one has its new name in both."""
+    old = {each.path: text for each in diff.changes if (text := _text(each.before)) is not None}
+    new = {each.path: text for each in diff.changes if (text := _text(each.after)) is not None}
+    gone, made = [*(old.keys() - new.keys())], [*(new.keys() - old.keys())]
+    if len(gone) == len(made) == 1:
+        old[made[0]] = old.pop(gone[0])
+    return old, new
 
 
 def _text(content: FileContent | None) -> str | None:
