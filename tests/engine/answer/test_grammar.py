@@ -33,7 +33,7 @@ from tests.engine.stage import OPEN, a_stage
 from tests.fakes.ports import FACTS
 from tests.llama_fixtures import LlamaServer
 
-TOOLS = by_name(builtin_specs((*DEFAULT_TOOLS, "run_command", "consult", "query_audit", *PLAYBOOK_TOOLS)))
+TOOLS = by_name(builtin_specs((*DEFAULT_TOOLS, "run_command", "background", "consult", "query_audit", *PLAYBOOK_TOOLS)))
 REFLEXIONS = script.SCRIPTS["T-1:reflexion"]
 STEPS = tuple(text for name in ("T-1", "T-2") for text in script.SCRIPTS[name] if not text.startswith(REFLEXION_PREFIX))
 HEAD = "Thought: I do it.\nAction: "
@@ -82,6 +82,7 @@ RIGHT = {
     "run_command": ['{"command": "ls -l | wc"}'],
     "consult": ['{"consultant": "review", "files": "a.py, b.py"}', '{"consultant": "debug", "question": "boom"}'],
     "query_audit": ['{"about": "decisions", "task": "T-1", "days": 3}'],
+    "background": ['{"action": "read"}', '{"action": "stop"}'],
     "find_playbook": ['{"words": "deploy kuma"}'],
     "run_playbook": [
         '{"playbook": "deploy.yml", "mode": "check"}',
