@@ -50,7 +50,7 @@ def test_a_text_that_comes_with_a_prompt_is_a_part_of_it_and_mentions_nothing() 
     assert mentions(words) == ("a.py",)
     long = prompt_words([embedded("zed:///rules", "x" * (MAX_EMBEDDED_CHARS + 9))], ())
     assert long.endswith("(9 more characters are left out)")
-    blob = wire.BlobResourceContents(uri="file:///other/b.png", blob="QQ==")
+    blob = wire.BlobResourceContents(uri=f"{LOCAL}/other/b.png", blob="QQ==")
     bytes_of = wire.EmbeddedResourceContentBlock(type="resource", resource=blob)
     assert "is outside of the repository and is not read" in prompt_words([bytes_of], ("/repo",))
 

@@ -31,6 +31,8 @@ class Editor:
         self.answer = answer
         self.agent = cast("ClientSideConnection", None)
         self.process = cast("asyncio.subprocess.Process", None)
+        self.buffers: dict[str, str] = {}
+        """Files as the editor has them; any other is read from the disk."""
         self.updates: list[Any] = []
         self.asked: list[tuple[wire.ToolCallUpdate, list[wire.PermissionOption]]] = []
         self.news = asyncio.Event()
@@ -51,6 +53,13 @@ class Editor:
             else wire.AllowedOutcome(outcome="selected", option_id=chosen)
         )
         return wire.RequestPermissionResponse(outcome=outcome)
+
+    async def read_text_file(
+        self, path: str, session_id: str, limit: int | None = None, line: int | None = None, **_: Any
+    ) -> wire.ReadTextFileResponse:
+        if path in self.buffers:
+            return wire.ReadTextFileResponse(content=self.buffers[path])
+        return wire.ReadTextFileResponse(content=await asyncio.to_thread(Path(path).read_text))
 
     async def ext_notification(self, method: str, params: dict[str, Any]) -> None:
         """Pass over extensions."""
@@ -109,6 +118,8 @@ async def editor(
     ) as (agent, process):
         found.agent, found.process = agent, process
         await agent.initialize(
-            protocol_version=PROTOCOL_VERSION, client_info=wire.Implementation(name=name, version="1")
+            protocol_version=PROTOCOL_VERSION,
+            client_capabilities=wire.ClientCapabilities(fs=wire.FileSystemCapabilities(read_text_file=True)),
+            client_info=wire.Implementation(name=name, version="1"),
         )
         yield found

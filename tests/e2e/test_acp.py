@@ -141,6 +141,48 @@ async def test_a_chat_a_repository_without_trust_and_wrong_words(served: Machine
     assert "a command that the agent runs cannot decide" in refused.err
 
 
+async def test_a_task_begins_with_what_the_editor_did_not_save_if_the_user_says_so(served: Machine) -> None:
+    repo = calc_repo(served)
+    (repo / "notes.txt").write_text("mine")
+    unsaved = CALC.replace("def add", "# unsaved\ndef add")
+    right = unsaved.replace("left - right", "left + right")
+    choice = {"answer": "with"}
+
+    async def answer(call: wire.ToolCallUpdate, options: list[wire.PermissionOption]) -> str | None:
+        if str(call.title).startswith("Begin with"):
+            return choice["answer"] or None
+        return await approve(call, options) if not str(call.title).startswith("fast-forward") else "skip"
+
+    steps = (diff_step({"calc.py": unsaved}, {"calc.py": right}), GOOD[1])
+    before = (repo / "calc.py").read_bytes(), served.git(repo, "rev-parse", "HEAD")
+    async with editor(served, repo, {"T-2": steps, "T-3": GOOD}, answer, environ=CHECKED) as window:
+        session = await window.new(repo)
+        window.buffers[f"{repo}/calc.py"] = unsaved
+        choice["answer"] = ""
+        assert await window.prompt(session, TASK) == "end_turn"
+        assert "The task was not started" in window.said("agent_message_chunk")
+        choice["answer"] = "with"
+        assert await window.prompt(session, TASK) == "end_turn"
+        (asked, again) = [str(call.content) for call, _ in window.asked if str(call.title).startswith("Begin")]
+        assert asked == again
+        assert "Not saved in the editor: calc.py" in asked
+        assert "Not tracked by git: notes.txt" in asked
+        assert "memory/" not in asked
+        branch = served.git(repo, "show", "agent/T-2:calc.py")
+        assert branch == right.rstrip("\n")
+        base = served.git(repo, "rev-parse", "agent/T-2~1")
+        assert served.git(repo, "diff", "--name-only", "HEAD", base).split() == ["calc.py", "notes.txt"]
+        assert (before, served.git(repo, "status", "--short", "calc.py")) == (
+            ((repo / "calc.py").read_bytes(), served.git(repo, "rev-parse", "HEAD")),
+            "",
+        )
+        choice["answer"] = "without"
+        other = await window.new(repo)
+        assert await window.prompt(other, TASK) == "end_turn"
+        assert served.git(repo, "show", "agent/T-3:calc.py") == RIGHT.rstrip("\n")
+        assert served.git(repo, "rev-parse", "agent/T-3~1") == before[1]
+
+
 def _unread(served: Machine, repo: Path) -> tuple[int, bytes]:
     """Return exit code and errors of an agent whose client reads nothing and says nonsense."""
     command = [sys.executable, "-P", "-m", "agent_workbench", "acp"]

@@ -1,5 +1,6 @@
 """The client at the other end: its name, the updates that it is shown, and the questions that it is asked."""
 
+import asyncio
 import logging
 import re
 from collections.abc import Sequence
@@ -31,6 +32,8 @@ Update = (
     | wire.SessionInfoUpdate
 )
 MAX_NAME_CHARS = 40
+MAX_READ_CHARS = 1_000_000
+READ_SECONDS = 10.0
 UNKNOWN_CLIENT = "unknown client"
 _STRANGE = re.compile(r"[^A-Za-z0-9._-]+")
 _log = logging.getLogger(__name__)
@@ -56,6 +59,18 @@ class Editor:
             raise AssertionError("nothing is shown before there is a connection")
         for update in updates:
             await self._connection.session_update(session, update)
+
+    async def read(self, session: str, path: str) -> str | None:
+        """Return the text that the editor has of a file; None if it gives none, or one that is too long."""
+        if self._connection is None or not self.reads_files:
+            return None
+        try:
+            async with asyncio.timeout(READ_SECONDS):
+                response = await self._connection.read_text_file(session_id=session, path=path)
+        except (RequestError, ValidationError, TimeoutError) as error:
+            _log.warning("the client gave no text of a file: %s", error)
+            return None
+        return response.content if len(response.content) <= MAX_READ_CHARS else None
 
     async def say(self, session: str, text: str) -> None:
         """Say something to the user in a thread; `text` is Markdown."""

@@ -9,6 +9,7 @@ from msgspec import Struct
 from agent_workbench.acp.editor import question
 from agent_workbench.acp.gate import EditorGate, GateAnswer
 from agent_workbench.acp.thread import EditorThread
+from agent_workbench.acp.unsaved_files import begins_with
 from agent_workbench.api.approval.proposed_files import proposed_files
 from agent_workbench.api.sessions.awaited import Awaited, wait_of
 from agent_workbench.core.custom_prompts import named_call
@@ -300,10 +301,13 @@ class Delivery:
             return _why_not(drafted)
         for remark in drafted.draft.remarks:
             await self._thread.editor.say(self._thread.session, literal(remark, MAX_NOTE_CHARS))
+        unsaved, refusal = await begins_with(self._thread, drafted.draft.mentions)
+        if refusal:
+            return refusal
         added = await self._outcome(AddTask(drafted.draft.task))
         if not isinstance(added, TaskAdded):
             return _why_not(added)
-        return await self._submit(StartTask(added.task.id))
+        return await self._submit(StartTask(added.task.id, unsaved))
 
     async def _submit(self, intent: Intent) -> str:
         """Return why an intent is refused; tell the user the note of one that is not."""

@@ -93,7 +93,7 @@ async def test_a_whole_task_runs_nothing(
     monkeypatch.setenv("GIT_SSH_COMMAND", str(user.root / ".lair/ssh"))
     monkeypatch.chdir(user.root / "src")
     before = fingerprint(user.root)
-    base = await repository.snapshot_checkout(SESSION)
+    base = await repository.snapshot_checkout(SESSION, {})
     branch = await repository.free_branch(TASK, SESSION)
     monkeypatch.delenv("GIT_DIR")
     workspace = await repository.open(user.request(branch=branch, base=base))

@@ -168,12 +168,10 @@ class Repository:
         """Return the address to which a git remote pushes, empty if there is no such remote."""
         return await asyncio.to_thread(lambda: remote_url(name, self._now().plumbing))
 
-    async def snapshot_checkout(self, session: SessionId) -> CommitId:
-        """Return a commit on HEAD with the user's uncommitted and untracked files, or HEAD if there are none.
-
-        The checkout does not change. The commit is kept under `refs/agent/<session>/base`.
-        """
-        return await asyncio.to_thread(lambda: self._now().snapshot(session))
+    async def snapshot_checkout(
+        self, session: SessionId, unsaved: Mapping[str, bytes], without: Sequence[str] = ()
+    ) -> CommitId:
+        return await asyncio.to_thread(lambda: self._now().snapshot(session, unsaved, without))
 
     async def take_over(self, *, leave: bool = False) -> str:
         """Continue the work of a repository that is gone and had the same id; with `leave`, never ask for it again.
@@ -316,14 +314,14 @@ class _Tools:
         facts = WorkspaceFacts(folder, request.branch, base, objects.tree_of(base))
         return facts, Checkpoint(ref, commit, objects.tree_of(tree))
 
-    def snapshot(self, session: SessionId) -> CommitId:
-        """Return a commit on HEAD with the user's uncommitted and untracked files, or HEAD if there are none."""
+    def snapshot(self, session: SessionId, unsaved: Mapping[str, bytes], without: Sequence[str]) -> CommitId:
+        """Return a commit on HEAD with what the user did not commit, or HEAD if there is nothing."""
         scratch = self.folder / "private"
         try:
             make_directories(scratch)
         except OSError as error:
             raise storage_error(f"{scratch} cannot be created", error) from error
-        return self.checkout.snapshot(session, scratch)
+        return self.checkout.snapshot(session, scratch, unsaved, without)
 
 
 def _held_by(session: SessionId) -> str:

@@ -17,9 +17,14 @@ MOST_SAID_CHARS = 8_000
 
 
 class StartTask(Struct, frozen=True):
-    """Start this task; None starts the plan's next one."""
+    """Start this task; None starts the plan's next one.
+
+    With `unsaved` it begins with what the user did not commit: the files as they are on the disk, and these paths with
+    the text that an editor has of them. None: it begins at the last commit.
+    """
 
     task: TaskId | None = None
+    unsaved: dict[str, str] | None = None
 
 
 class ApproveProposal(Struct, frozen=True):

@@ -125,6 +125,16 @@ class Workspaces(Protocol):
     async def checkout_files(self) -> CheckoutSources:
         """Return the files of the user's checkout for the code search, untracked ones included."""
 
+    async def snapshot_checkout(
+        self, session: SessionId, unsaved: Mapping[str, bytes], without: Sequence[str] = ()
+    ) -> CommitId:
+        """Return a commit on HEAD with the user's uncommitted and untracked files, or HEAD if there are none.
+
+        Files of `unsaved` have this content instead of that on the disk. The paths `without`, and those below a folder
+        of them (with a slash), are as in HEAD. The checkout does not change; the commit is kept under
+        `refs/agent/<session>/base`. Raises `RepoError`.
+        """
+
     async def free_branch(self, task: TaskId, session: SessionId) -> str:
         """Return the branch for this session's work on the task: `agent/<task>`, with a suffix if taken.
 

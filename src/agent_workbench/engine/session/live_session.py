@@ -197,7 +197,7 @@ class LiveSession:
             if asked := await self._checked.ask(self._session, intent.task):
                 submitted.answer(asked)
                 return
-            await start_task(self._session, intent.task)
+            await start_task(self._session, intent.task, intent.unsaved)
             submitted.answer(Accepted())
         except WorkbenchError as error:
             submitted.answer(Refused(error_text(error)))

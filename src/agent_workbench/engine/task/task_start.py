@@ -3,7 +3,7 @@
 The instructions are untrusted text: information for the model that widens no permission. They are read from the base.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from agent_workbench.core.checks.judge_search import JudgeSearch
 from agent_workbench.core.errors import (
@@ -95,15 +95,15 @@ async def task_without_check(session: SessionContext, wanted: TaskId | None) -> 
     return None if check_list(task, session.settings).required else task
 
 
-async def start_task(session: SessionContext, wanted: TaskId | None) -> None:
-    """Start a task (None: the next one of the plan).
+async def start_task(session: SessionContext, wanted: TaskId | None, unsaved: Mapping[str, str] | None = None) -> None:
+    """Start a task (None: the next one of the plan); with `unsaved` on what the user did not commit (`StartTask`).
 
     Raises `PlanError`, `LockedError`, `WorkspaceError`, and `ConfigError` for a skill that is not there.
     """
     taken = await read_plan(session)
     task = _choose(session.state.plan, wanted, taken)
     checks = _allowed_checks(task, session.settings)
-    base = await _base(session, task)
+    base = await _base(session, task, unsaved)
     workspaces = session.ports.workspaces
     branch = await workspaces.free_branch(task.id, session.state.session)
     if named_skills := skills_of(task):
@@ -274,14 +274,17 @@ def named(names: Sequence[str]) -> str:
     return ", ".join(names[:MOST_NAMED]) + more
 
 
-async def _base(session: SessionContext, task: Task) -> CommitId:
-    """Return the user's HEAD, or the commit of the one dependency that is done and not merged yet."""
+async def _base(session: SessionContext, task: Task, unsaved: Mapping[str, str] | None) -> CommitId:
+    """Return the user's HEAD, or the commit of the one dependency that is done and not merged yet.
+
+    With `unsaved` it is a commit on HEAD with what is not committed. Raises `WorkspaceError` where HEAD is no base.
+    """
     facts = await session.ports.workspaces.inspect()
     if facts.own_git.nameless:
         raise nameless_author()
     if facts.own_git.lacks_objects:
         raise partial_clone()
-    if left_out := uncommitted_paths(facts, session.settings.memory.dir):
+    if unsaved is None and (left_out := uncommitted_paths(facts, session.settings.memory.dir)):
         session.publisher.notify(f"not committed: {left_out}; {task.id} starts without these changes")
     if empty := unlinked(facts.submodules, session.settings.workspace.link):
         session.publisher.notify(f"{task.id} starts with empty submodules: {named(empty)}; {submodule_advice(empty)}")
@@ -297,6 +300,16 @@ async def _base(session: SessionContext, task: Task) -> CommitId:
             f"task {task.id} depends on several tasks that are not merged yet: {names}",
             advice="merge them first, so that there is one base to start from",
         )
+    if unsaved is not None and unmerged:
+        raise WorkspaceError(
+            f"{task.id} begins on {unmerged[0][0]}, which is not merged yet, and not on your changes",
+            advice="merge that first, or start the task without your changes",
+        )
+    if unsaved is not None:
+        foreign = without_own_files(tuple(unsaved), session.settings.memory.dir)
+        texts = {path: unsaved[path].encode("utf-8", "replace") for path in foreign}
+        own = (SETTINGS, f"{session.settings.memory.dir.strip('/')}/")
+        return await session.ports.workspaces.snapshot_checkout(session.state.session, texts, own)
     return unmerged[0][1] if unmerged else facts.head
 
 

@@ -52,7 +52,7 @@ async def test_uncommitted_changes_travel_as_the_base_of_the_task(
     here: Machine, there: Machine, journal: Journal
 ) -> None:
     here.user.write("draft.py", "x = 1\n")
-    base = await here.repository.snapshot_checkout(SESSION)
+    base = await here.repository.snapshot_checkout(SESSION, {})
     await journal.begin(here, base)
     await here.refs.push(await here.head(journal, 1, 1))
     await there.refs.fetch(SESSION, journal.recorded)

@@ -62,7 +62,7 @@ async def test_a_snapshot_holds_what_git_shows_of_the_checkout(user: User, repos
     user.git("config", "core.fileMode", "false")
     user.write("run.sh", "two\n", executable=True)
     before = fingerprint(user.root)
-    commit = await repository.snapshot_checkout(SESSION)
+    commit = await repository.snapshot_checkout(SESSION, {})
     assert user.git("diff", "--raw", "--abbrev=4", "HEAD", commit) == (
         f":100644 100644 {user.git('rev-parse', '--short=4', 'HEAD:run.sh')} "
         f"{user.git('rev-parse', '--short=4', f'{commit}:run.sh')} M\trun.sh\n"

@@ -13,6 +13,7 @@ from agent_workbench.core.history.leftovers import SessionFacts
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.patch.values import FileChange, FileContent
 from agent_workbench.core.repo.workspace import Reset
+from tests.adapters.git.fingerprint import fingerprint
 from tests.adapters.git.user import OTHER_SESSION, SESSION, TASK, User, commit_task, make_repo, merge_as_shown
 
 NEW = FileChange("new", None, FileContent(b"new"))
@@ -298,7 +299,7 @@ async def test_a_link_out_of_the_repository_is_refused(name: str, user: User, re
 
 
 async def test_a_snapshot_holds_what_the_user_did_not_commit(user: User, repository: Repository) -> None:
-    assert await repository.snapshot_checkout(SESSION) == user.head()
+    assert await repository.snapshot_checkout(SESSION, {}) == user.head()
     user.git("config", "core.autocrlf", "input")
     user.write("src/app.py", "changed\r\n")
     user.write("new folder/ünïcode\n", "x", executable=True)
@@ -307,7 +308,7 @@ async def test_a_snapshot_holds_what_the_user_did_not_commit(user: User, reposit
     user.write("staged", "2")
     (user.root / "link").symlink_to("//odd/../target")
     (user.root / "README.md").unlink()
-    commit = await repository.snapshot_checkout(SESSION)
+    commit = await repository.snapshot_checkout(SESSION, {})
     assert user.git("rev-parse", f"{commit}^", f"refs/agent/{SESSION}/base") == f"{user.head()}\n{commit}"
     listed = [line.partition("\t") for line in user.git("ls-tree", "-r", "-z", commit).split("\0") if line]
     assert [(head.split()[0], path) for head, _, path in listed] == [
@@ -321,6 +322,38 @@ async def test_a_snapshot_holds_what_the_user_did_not_commit(user: User, reposit
     assert user.git("cat-file", "blob", f"{commit}:link") == "//odd/../target"
     workspace = await repository.open(user.request(base=commit))
     assert await workspace.read("staged") == FileContent(b"2")
+
+
+async def test_a_task_on_a_snapshot_is_merged_once_the_user_has_committed_it(
+    user: User, repository: Repository
+) -> None:
+    user.write("README.md", "mine\n")
+    user.write("new.txt", "new\n")
+    base = await repository.snapshot_checkout(SESSION, {})
+    done = await commit_task(repository, user.request(base=base), {"src/app.py": "task\n"})
+    obstacles = ("README.md has uncommitted changes of yours.", "new.txt is untracked and would be overwritten.")
+    assert (await repository.merge_preview(done)).obstacles == obstacles
+    user.commit("mine")
+    preview = await repository.merge_preview(done)
+    assert (preview.obstacles, [each.path for each in preview.changes]) == ((), ["src/app.py"])
+    await merge_as_shown(repository, done)
+    assert (user.root / "src/app.py").read_text() == "task\n"
+
+
+async def test_a_snapshot_holds_what_an_editor_did_not_save(user: User, repository: Repository) -> None:
+    user.git("config", "core.autocrlf", "input")
+    user.write("src/app.py", "on the disk")
+    user.write("memory/plans/plan.yaml", "the workbench's own")
+    before = fingerprint(user.root)
+    unsaved = {"src/app.py": b"in the editor\r\n", "README.md": b"new"}
+    commit = await repository.snapshot_checkout(SESSION, unsaved, ("memory/",))
+    assert user.git("cat-file", "blob", f"{commit}:src/app.py") == "in the editor"
+    assert user.git("diff", "--name-only", "HEAD", commit).split() == ["README.md", "src/app.py"]
+    assert (user.root / "src/app.py").read_text() == "on the disk"
+    assert fingerprint(user.root) == before
+    for path in ("new.py", "../outside", ".git/config"):
+        with pytest.raises(RepoError, match="is no file of the repository"):
+            await repository.snapshot_checkout(SESSION, {path: b""})
 
 
 async def test_tasks_of_one_session_do_not_mix(user: User, repository: Repository) -> None:

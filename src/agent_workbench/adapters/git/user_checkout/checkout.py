@@ -1,7 +1,7 @@
 """The user's own checkout, read without running a program that it configures and without changing it."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -24,7 +24,9 @@ from agent_workbench.core.ids import CommitId, SessionId
 from agent_workbench.core.repo.workspace import OwnGit, RepoFacts
 from agent_workbench.system.regular_files import read_regular
 
+Contents = Mapping[str, bytes]
 _HEADS = "refs/heads/"
+_SNAPSHOT = "Uncommitted changes at the start of session"
 
 
 class Checkout:
@@ -190,17 +192,19 @@ class Checkout:
     def _files(self, *arguments: str) -> bytes:
         return self.plumbing.run(*arguments, work_tree=self.paths.root)
 
-    def snapshot(self, session: SessionId, scratch: Path) -> CommitId:
-        """Return a commit on HEAD with all uncommitted and untracked files, or HEAD if there are none.
+    def snapshot(self, session: SessionId, scratch: Path, unsaved: Contents, without: Sequence[str]) -> CommitId:
+        """Return a commit on HEAD with what is not committed, or HEAD if there is nothing: see `Workspaces`.
 
-        The commit is kept under `refs/agent/<session>/base`. Index, files and HEAD do not change.
+        Index, files and HEAD do not change. Raises `RepoError`, also for an unsaved file that is not there.
         """
         head = self.head()
-        tree = self.objects.build(head, self._states(self.objects.entries(head)), scratch)
+        known = self.objects.entries(head)
+        states = without_paths(self._states(known), without)
+        states |= unsaved_entries({**known, **states}, unsaved, self._entries)
+        tree = self.objects.build(head, states, scratch)
         if tree == self.objects.tree_of(head):
             return head
-        text = f"Uncommitted changes at the start of session {session}"
-        commit = CommitId(self.objects.commit(tree, [head], text, WORKBENCH))
+        commit = CommitId(self.objects.commit(tree, [head], f"{_SNAPSHOT} {session}", WORKBENCH))
         self._refs.set(f"refs/agent/{session}/base", commit)
         return commit
 
@@ -225,6 +229,25 @@ class Checkout:
             elif path not in known or known[path].mode != GITLINK:
                 states[path] = None
         return states
+
+
+def without_paths(states: Mapping[str, TreeEntry | None], without: Sequence[str]) -> dict[str, TreeEntry | None]:
+    """Return the states besides these paths, and what is below a folder of them (with a slash)."""
+    folders = tuple(each for each in without if each.endswith("/"))
+    return {path: entry for path, entry in states.items() if path not in without and not path.startswith(folders)}
+
+
+def unsaved_entries(
+    there: Mapping[str, TreeEntry | None], unsaved: Contents, files: FileEntries
+) -> dict[str, TreeEntry]:
+    """Return the stored contents that an editor did not save; raise `RepoError` for a path that is no file there."""
+    found = {}
+    for path, data in unsaved.items():
+        entry = there.get(path)
+        if entry is None or not entry.is_regular:
+            raise RepoError(f"{path} has unsaved changes and is no file of the repository", advice="save it first")
+        found[path] = TreeEntry(entry.mode, files.store(path, data))
+    return found
 
 
 _RAW = ("--raw", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-abbrev")

@@ -48,6 +48,11 @@ class FileEntries:
             return self._objects.hash(target)
         return self._plumbing.run("hash-object", "-w", "--no-filters", "--stdin", stdin=target).decode().strip()
 
+    def store(self, path: str, data: bytes) -> str:
+        """Store content that a file is to have, with its configured line endings and without filters; return the id."""
+        stored = self._plumbing.run("hash-object", "-w", "--stdin", f"--path={path}", stdin=data, work_tree=self._root)
+        return stored.decode().strip()
+
     def is_readable(self, path: str) -> bool:
         """Return True for a file that may be read in full; git would block on a pipe."""
         status = status_below(self._root, path)
