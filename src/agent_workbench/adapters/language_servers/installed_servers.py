@@ -26,8 +26,10 @@ from agent_workbench.system.repo_files import read_inside
 
 WAIT_SECONDS = 2.0
 """Time for an answer before the session goes on; a later one joins the next step."""
-ANSWER_SECONDS = 120.0
+ANSWER_SECONDS = 300.0
 """Time for an answer before a server is given up: the first one may load a whole project."""
+MOST_PREPARED = 5
+"""Most files that a server looks at before a diff: those of a diff would wait for them."""
 MAX_BYTES = 500_000
 """Size of the largest file that servers are asked about."""
 _MODULES = "node_modules/.bin"
@@ -94,7 +96,7 @@ class InstalledServers:
         await asyncio.gather(*(each.close() for each in servers.values()))
 
     async def _prepare(self, root: str, paths: Sequence[str], servers: Collection[str]) -> None:
-        texts = await asyncio.to_thread(_read, root, paths)
+        texts = await asyncio.to_thread(_read, root, paths[:MOST_PREPARED])
         for server in await self._of(root, paths, servers):
             server.prepare(texts)
 
@@ -234,7 +236,8 @@ class _Server:
             line=f"exec {shlex.join(words)}",
             folder=self._root,
             timeout_seconds=0.0,
-            environment=self._variables,
+            # cargo, which rust-analyzer runs, writes what it builds, and nothing in the workspace.
+            environment={**self._variables, "CARGO_TARGET_DIR": "/tmp/target"},  # noqa: S108 - of the sandbox
         )
 
         async def start(streams: StandardStreams) -> ServerProcess:
