@@ -90,6 +90,23 @@ async def test_what_joins_it_is_confined_as_any_command(confined: Bench, tmp_pat
     assert (confined.folder / "kept").exists()
 
 
+async def test_what_joins_it_reaches_nothing_of_the_host(confined: Bench, tmp_path: Path) -> None:
+    asks = f"""
+import socket
+for family, name in ((socket.AF_INET, ("127.0.0.1", PORT)), (socket.AF_UNIX, {str(tmp_path / "socket")!r})):
+    try: print(socket.socket(family).connect(name))
+    except OSError as error: print(type(error).__name__)
+"""
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket(socket.AF_UNIX) as named:
+        named.bind(str(tmp_path / "socket"))
+        named.listen()
+        line = python(asks.replace("PORT", str(listener.getsockname()[1])))
+        async with left_running(confined, "sleep 300"):
+            command = Command(line, str(confined.folder), 20, confined.environment, joins=True)
+            outcome = await confined.shell.run(command, confined.pieces.append)
+    assert outcome.output.split() == ["ConnectionRefusedError", "PermissionError"]
+
+
 async def test_where_the_network_is_open_it_is_that_of_the_host(make_bench: MakeBench, needs_sandbox: None) -> None:
     bench = make_bench(SandboxSettings(network=True))
     async with left_running(bench, "echo ready; sleep 300") as command:

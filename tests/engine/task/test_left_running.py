@@ -12,13 +12,21 @@ import pytest
 from msgspec.structs import replace
 
 from agent_workbench.adapters.shell.shell import SandboxedShell
-from agent_workbench.core.errors import ExitCode
-from agent_workbench.core.events import ActionFinished, ActionRejected, ActionResult, TaskFinished, TestsFinished
-from agent_workbench.core.intents import AbortTask, StopAction
+from agent_workbench.core.errors import ExitCode, StorageError
+from agent_workbench.core.events import (
+    ActionFinished,
+    ActionRejected,
+    ActionResult,
+    Event,
+    TaskFinished,
+    TestsFinished,
+)
+from agent_workbench.core.intents import AbortTask, RetryTrouble, StopAction
 from agent_workbench.core.intents.outcomes import Accepted
 from agent_workbench.core.live import LeftRunning
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.settings import Approval, Approvals, Permission, Rule, SandboxSettings, Settings
+from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.runtime.background_holder import NONE
 from agent_workbench.engine.session.unattended import run_unattended
 from agent_workbench.views.gate.gate_bar import describe
@@ -198,6 +206,29 @@ async def test_who_stops_the_start_leaves_nothing(tmp_path: Path) -> None:
         ended = [each for each in stage.events if isinstance(each, ActionFinished)][-1]
         assert ended.result is ActionResult.STOPPED
         assert not await asyncio.to_thread(survivors, tmp_path)
+
+
+async def test_one_whose_start_could_not_be_recorded_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = Recorder.record
+
+    async def full(recorder: Recorder, event: Event, *, after: int | None = None) -> object:
+        if isinstance(event, ActionFinished) and event.observation.startswith("Left running."):
+            monkeypatch.setattr(Recorder, "record", record)
+            raise StorageError("the disk is full")
+        return await record(recorder, event, after=after)
+
+    monkeypatch.setattr(Recorder, "record", full)
+    asking = replace(OPEN, diff=Approval.ASK)
+    sayings = [runs("sleep 300 &"), change("wrong", "right")]
+    async with stage_of(tmp_path, sayings, asking) as stage, in_front_of(stage) as front:
+        await front.start()
+        await front.until(lambda it: it.state.trouble, "the full disk")
+        assert await asyncio.to_thread(survivors, tmp_path)
+        assert await front.outcome(RetryTrouble()) == Accepted()
+        await front.gate(Permission.DIFF)
+        ended = [each for each in stage.events if isinstance(each, ActionFinished)][-1]
+        assert ended.result is ActionResult.UNKNOWN
+        assert not await asyncio.to_thread(survivors, tmp_path), "the model was not told that it runs"
 
 
 async def test_without_a_sandbox_it_is_refused(tmp_path: Path) -> None:
