@@ -32,7 +32,7 @@ from agent_workbench.core.intents import (
 )
 from agent_workbench.core.intents.outcomes import PastActionsFound
 from agent_workbench.core.live import Live
-from agent_workbench.core.proposals import Verdict, shown_sha
+from agent_workbench.core.proposals import ANSWER_SERVER, Verdict, shown_sha
 from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.rules.matching import RuleScope
 from agent_workbench.core.settings import Permission, Rule
@@ -375,6 +375,38 @@ async def test_an_edit_is_sent_when_it_is_saved() -> None:
         area.text = runs.RIGHT
         await bench.press("ctrl+s")
         assert bench.session.intents == [EditProposal(DIFF.id, runs.RIGHT)]
+
+
+def asking(text: str) -> ScriptedSession:
+    hints = (
+        "asks during the call of mcp__tables__book:",
+        "Which table?\nAs many as you like",
+        'name (required): {"a": 1}',
+    )
+    proposal = runs.proposed(
+        Permission.EXTERNAL, ANSWER_SERVER, "P-90", text, source="mcp:tables", spec="1", hints=hints
+    )
+    return ScriptedSession(*runs.opening(), *runs.started(), ActionProposed(proposal))
+
+
+@SIZES
+async def test_the_question_of_a_server_is_filled_in_before_it_is_approved(size: tuple[int, int]) -> None:
+    lacking, filled = '{\n  "name": null\n}', '{\n  "name": "Ann"\n}'
+    async with driving(asking(lacking), size) as bench:
+        await bench.look()
+        assert "Which table?" in bench.text()
+        await bench.press("a")
+        assert bench.session.intents == []
+        await bench.press("e")
+        area = bench.screen.query_one(TextArea)
+        assert area.text == lacking
+        area.text = filled
+        await bench.press("ctrl+s")
+        assert bench.session.intents == [EditProposal(ProposalId("P-90"), filled)]
+    async with driving(asking(filled), size) as bench:
+        await bench.look()
+        await bench.press("A", "a")
+        assert [type(each) for each in bench.session.intents] == [ApproveProposal]
 
 
 async def test_an_edit_that_was_refused_comes_back_for_another_try() -> None:

@@ -205,6 +205,13 @@ async def test_a_question_that_cannot_be_shown_is_refused(bench: Bench) -> None:
             arguments = json.dumps({"times": 1, "params": {"message": "Who?", **params}})
             result = await server.call("mcp__fake__pester", arguments, lambda _: None)
             assert (result.question, reason in result.text) == (None, True), result.text
+        pages = [
+            {"mode": "url", "message": "Log in", "url": each} for each in ("https://a.example/1", "javascript:1", 2)
+        ]
+        error = {"code": -32042, "message": "Log in first", "data": {"elicitations": pages}}
+        raw = json.dumps({"jsonrpc": "2.0", "id": "ID", "error": error}).replace('"ID"', "ID")
+        said = "Log in first; before the next call the user has to open https://a.example/1"
+        assert await refused(called(server, "raw", raw=raw)) == said
 
 
 BAD_TOOLS: tuple[tuple[object, str], ...] = (

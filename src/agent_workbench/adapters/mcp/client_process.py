@@ -21,11 +21,11 @@ from mcp import Client
 from mcp.client._transport import TransportStreams
 from mcp.client.auth import OAuthClientProvider
 from mcp.shared.exceptions import MCPError
-from mcp.types import CONNECTION_CLOSED, CallToolResult, Implementation
+from mcp.types import CONNECTION_CLOSED, URL_ELICITATION_REQUIRED, CallToolResult, Implementation
 from pydantic import ValidationError
 
 from agent_workbench.adapters.mcp.bounded_streams import SAID, ErrorTail, Watch, http_streams, pipe_streams
-from agent_workbench.adapters.mcp.elicitation import Elicitation, OpenCall
+from agent_workbench.adapters.mcp.elicitation import Elicitation, OpenCall, required_pages
 from agent_workbench.adapters.mcp.messages import (
     MAX_ANSWER_BYTES,
     MAX_LISTED,
@@ -137,6 +137,9 @@ def describe(error: BaseException, watch: Watch, stderr: str) -> str:
         said = f"it sent an answer of another form: {'.'.join(map(str, where['loc']))}: {where['msg']}"
         broken = broken or short(said).removeprefix("it ")
     said = f"it {broken}" if broken else short(str(error).strip() or type(error).__name__)
+    if isinstance(error, MCPError) and error.code == URL_ELICITATION_REQUIRED:
+        pages = ", ".join(required_pages(error.error.data)) or "a page"
+        said = f"{said}; before the next call the user has to open {pages}"
     said = f"{said} (HTTP status {watch.status})" if watch.status else said
     return f"{said}; the end of its standard error: {short(stderr)}" if stderr else said
 

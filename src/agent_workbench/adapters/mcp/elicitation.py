@@ -19,6 +19,7 @@ MAX_FIELDS = 30
 MAX_CHOICES = 100
 MAX_WORDS_CHARS = 500
 MAX_URL_CHARS = 2_000
+MAX_PAGES = 3
 _FORMATS = frozenset({"email", "uri", "date", "date-time"})
 _BOUNDS = {
     "string": ("minLength", "maxLength"),
@@ -95,12 +96,19 @@ class Elicitation:
         return await call.ask(question)
 
 
+def required_pages(data: object) -> tuple[str, ...]:
+    """Return the pages that an error of a call names because the user has to visit them first, a few of them."""
+    listed = data.get("elicitations") if isinstance(data, dict) else None
+    urls = [each.get("url") for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    return tuple(url for url in urls if isinstance(url, str) and _is_page(url))[:MAX_PAGES]
+
+
 def read_question(call: int, params: types.ElicitRequestParams) -> Asked:
     """Return a question as a message; raise `ValueError` for one that cannot be shown in full."""
     message = _words(params.message, MAX_MESSAGE_CHARS)
     if isinstance(params, types.ElicitRequestURLParams):
         url = params.url
-        if not url.startswith(("https://", "http://")) or len(url) > MAX_URL_CHARS or not _is_plain(url):
+        if not _is_page(url):
             raise ValueError("its address is none of the web, is too long, or has characters that are not ASCII")
         return Asked(0, call, message, url=url)
     schema = json.dumps(flat_schema(params.requested_schema), ensure_ascii=False, separators=(",", ":"))
@@ -189,6 +197,10 @@ def _fits(kind: str, default: object) -> bool:
 def _words(text: str, most: int) -> str:
     whole = inert(text.encode("utf-8", "replace").decode())
     return whole if len(whole) <= most else f"{whole[:most]}… [{len(whole) - most:,} characters more]"
+
+
+def _is_page(url: str) -> bool:
+    return url.startswith(("https://", "http://")) and len(url) <= MAX_URL_CHARS and _is_plain(url)
 
 
 def _is_plain(text: str) -> bool:
