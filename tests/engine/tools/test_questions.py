@@ -11,11 +11,12 @@ from agent_workbench.adapters.mcp.tool_source import McpServer
 from agent_workbench.adapters.shell.server_processes import SandboxedServers
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.events import ActionDecided, ActionFinished, ActionProposed, ActionResult
-from agent_workbench.core.intents import ApproveProposal, EditProposal
+from agent_workbench.core.intents import ApproveProposal, EditProposal, SayToModel
 from agent_workbench.core.intents.outcomes import Refused
 from agent_workbench.core.proposals import ANSWER_SERVER, Proposal, Verdict, shown_sha
 from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.core.settings.tool_servers import ToolServerSettings
+from agent_workbench.engine.chat.chat_context import start_chat
 from agent_workbench.engine.replay.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended
 from agent_workbench.views.gate.gate_bar import GateAct, acts_for
@@ -148,3 +149,18 @@ async def test_after_a_stop_the_server_no_longer_waits(tmp_path: Path, server: M
             await front.gate(Permission.MERGE)
             refused = [said for result, said in told(again) if result is ActionResult.REFUSED]
             assert refused == ["the server that asked has ended (call its tool again)"]
+
+
+async def test_a_question_in_a_chat(tmp_path: Path, server: McpServer) -> None:
+    sayings = (BOOK, "Answer: it is booked")
+    async with a_stage(tmp_path, sayings, tool_sources=(server,)) as stage:
+        await start_chat(stage.session)
+        async with in_front_of(stage) as front:
+            await front.submit(SayToModel("book a table"))
+            asked = await question(front)
+            await front.edit(Permission.EXTERNAL, '{"name": "Ann"}')
+            await front.approve(Permission.EXTERNAL)
+            await front.until(lambda it: it.state.chat is not None and it.state.chat.reply is not None)
+        assert asked.tool == ANSWER_SERVER
+        assert told(stage)[1] == (ActionResult.OK, "booked for Ann, 2 people, on Monday")
+        assert [each.difference for each in rerun(stage.journal())] == [None] * 2

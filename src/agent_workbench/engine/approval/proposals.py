@@ -44,6 +44,7 @@ from agent_workbench.engine.prompt.attempts import Fate, left_before, lost_befor
 from agent_workbench.engine.runtime.code_diagnostics import prepare_diagnostics
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.tool import REFUSALS, Draft, Tool
+from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.builtin.finish import why_rejected
 from agent_workbench.engine.tools.merge import method_arguments
 
@@ -215,12 +216,17 @@ def _proposal(
     return proposal if draft.patch is None else with_patch(proposal, draft.patch)
 
 
-async def replace_proposal(session: SessionContext, proposal: Proposal, text: str, reason: str, by: Author) -> None:
-    """Replace a proposal by a new draft from `text`; if the draft raises, the old proposal still waits."""
+async def replace_proposal(
+    session: SessionContext, proposal: Proposal, text: str, reason: str, by: Author, context: ToolContext | None = None
+) -> None:
+    """Replace a proposal by a new draft from `text`; if the draft raises, the old proposal still waits.
+
+    The draft is made in the context of the task, or in that of a chat.
+    """
     tool = await session.tools.tool(proposal.tool)
     merges = proposal.kind is Permission.MERGE
     arguments = method_arguments(_kept_method(proposal, text)) if merges else _edited_arguments(tool.spec, text)
-    draft = await tool.draft(await session.tool_context(), arguments, text)
+    draft = await tool.draft(context or await session.tool_context(), arguments, text)
     hunks = () if by is Author.USER else proposal.hunks
     if hunks:  # The selection of the user stays a selection from the model's diff.
         draft = replace(draft, text=proposal.text)

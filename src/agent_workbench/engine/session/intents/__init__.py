@@ -74,6 +74,7 @@ from agent_workbench.core.state.work import Planning
 from agent_workbench.engine.approval.mode_change import change_mode, change_rules
 from agent_workbench.engine.approval.partial_approval import take_part
 from agent_workbench.engine.approval.proposals import choose_method, decide, propose_merge, replace_proposal
+from agent_workbench.engine.chat.chat_context import chat_context
 from agent_workbench.engine.chat.chat_intents import STOPPED
 from agent_workbench.engine.knowledge.offers import edit_notes
 from agent_workbench.engine.planning.plan_proposal import edit_plan
@@ -189,7 +190,8 @@ async def answer_proposal(
         case EditProposal() if waiting.tool == OFFER_NOTES:
             await edit_notes(session, waiting, intent.text)
         case EditProposal():
-            await replace_proposal(session, waiting, intent.text, "edited", Author.USER)
+            context = await chat_context(session) if session.state.chat is not None else None
+            await replace_proposal(session, waiting, intent.text, "edited", Author.USER, context)
         case ChooseMergeMethod() if intent.method not in waiting.methods:
             return Refused(f"this cannot be merged by {intent.method}")
         case ChooseMergeMethod():
