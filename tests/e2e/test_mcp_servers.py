@@ -100,3 +100,23 @@ def test_a_person_signs_in_at_a_server_and_a_worker_never_does(served: Machine) 
         assert [served.agent("mcp", "logout", "web", cwd=repo).code for _ in range(2)] == [0, 1]
         assert "agent mcp login web" in served.agent("mcp", "test", "web", cwd=repo).out
         server.kill()
+
+
+@pytest.mark.slow
+def test_a_question_that_nobody_answers_is_declined_and_on_record(served: Machine) -> None:
+    repo = calc_repo(served)
+    entry = {"command": sys.executable, "args": ["-I", ASKING], "unconfined": True}
+    (served.home / ".config/agent-workbench").mkdir(parents=True)
+    (served.home / ".config/agent-workbench/settings.yml").write_text(json.dumps({"mcp_servers": {"asking": entry}}))
+    policy = served.folder / "policy.yml"
+    policy.write_text(json.dumps({"approvals": dict.fromkeys(("diff", "check", "commit", "external"), "auto")}))
+    book = 'Thought: I book.\nAction: mcp__asking__book\n{"day": "Monday"}'
+    done = served.scripted({"T-1": (book, *GOOD)}, "run", "--task", "T-1", "--policy", str(policy), cwd=repo)
+    assert done.code == 0, done.said
+    assert "nobody is there to answer a server's question" in done.said
+    lines = journal_lines(repo)
+    assert "nothing booked: decline" in [each["observation"] for each in bodies(lines, "action_finished")]
+    for words in (("sessions", "verify"), ("verify", "agent/T-1"), ("sessions", "show")):
+        shown = served.agent(*words, cwd=repo)
+        assert shown.code == 0, shown.said
+    assert "answer_server" in shown.out, shown.out
