@@ -16,6 +16,7 @@ from agent_workbench.core.intents.outcomes import Refused
 from agent_workbench.core.proposals import ANSWER_SERVER, Proposal, Verdict, shown_sha
 from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.core.settings.tool_servers import ToolServerSettings
+from agent_workbench.core.state.work import Chat
 from agent_workbench.engine.chat.chat_context import start_chat
 from agent_workbench.engine.replay.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended
@@ -160,7 +161,7 @@ async def test_a_question_in_a_chat(tmp_path: Path, server: McpServer) -> None:
             asked = await question(front)
             await front.edit(Permission.EXTERNAL, '{"name": "Ann"}')
             await front.approve(Permission.EXTERNAL)
-            await front.until(lambda it: it.state.chat is not None and it.state.chat.reply is not None)
+            await front.until(lambda it: isinstance(it.state.main, Chat) and it.state.main.reply is not None)
         assert asked.tool == ANSWER_SERVER
         assert told(stage)[1] == (ActionResult.OK, "booked for Ann, 2 people, on Monday")
         assert [each.difference for each in rerun(stage.journal())] == [None] * 2

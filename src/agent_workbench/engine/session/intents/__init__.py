@@ -70,7 +70,7 @@ from agent_workbench.core.intents.plan import (
 from agent_workbench.core.proposals import OFFER_NOTES, Proposal, Verdict, has_gaps, shown_sha
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import ENDED, Phase, SessionState
-from agent_workbench.core.state.work import Planning
+from agent_workbench.core.state.work import Chat, Planning
 from agent_workbench.engine.approval.mode_change import change_mode, change_rules
 from agent_workbench.engine.approval.partial_approval import take_part
 from agent_workbench.engine.approval.proposals import choose_method, decide, propose_merge, replace_proposal
@@ -190,7 +190,7 @@ async def answer_proposal(
         case EditProposal() if waiting.tool == OFFER_NOTES:
             await edit_notes(session, waiting, intent.text)
         case EditProposal():
-            context = await chat_context(session) if session.state.chat is not None else None
+            context = await chat_context(session) if isinstance(session.state.main, Chat) else None
             await replace_proposal(session, waiting, intent.text, "edited", Author.USER, context)
         case ChooseMergeMethod() if intent.method not in waiting.methods:
             return Refused(f"this cannot be merged by {intent.method}")
