@@ -9,10 +9,10 @@ from agent_workbench.core.checks.results import CheckPurpose, CheckResult
 from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import Plan, Task, TaskStatus
+from agent_workbench.core.proposal_kinds import CheckProposal, DiffProposal, ReadProposal
 from agent_workbench.core.proposals import Proposal, Verdict
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.repo.workspace import WorkspaceFacts
-from agent_workbench.core.settings import Permission
 
 BASE = CommitId("9e107d9d372bb6826bd81d3542a419d6e2f7a1c0")
 COMMAND = "python -m pytest -q tests"
@@ -86,7 +86,7 @@ def _step(step: int, task: TaskId) -> Iterator[e.Event]:
 
 def _read(step: int, task: TaskId) -> Iterator[e.Event]:
     path = f"shop/part_{step % 40}.py"
-    read = Proposal(ProposalId(f"{task}-P-{step}"), Permission.READ, "read_file", f'{{"path": "{path}"}}', step)
+    read = ReadProposal(ProposalId(f"{task}-P-{step}"), "read_file", f'{{"path": "{path}"}}', step)
     yield from _answer(step, f'Thought: I look at {path} first.\nAction: read_file\n{{"path": "{path}"}}')
     yield from _approved(read, "policy:read=auto")
     shown = (Chunk(path, 1, 40, _code(step) * 4, 0.0, tokens=400),)
@@ -96,9 +96,7 @@ def _read(step: int, task: TaskId) -> Iterator[e.Event]:
 def _write(step: int, task: TaskId) -> Iterator[e.Event]:
     path = f"shop/part_{step % 40}.py"
     diff = _diff(path, step)
-    wrote = Proposal(
-        ProposalId(f"{task}-P-{step}"), Permission.DIFF, "write_diff", diff, step, diff=diff, paths=(path,)
-    )
+    wrote = DiffProposal(ProposalId(f"{task}-P-{step}"), "write_diff", diff, step, diff=diff, paths=(path,))
     yield from _answer(
         step, f"Thought: The quantity of part {step} is never used, so I add it.\nAction: write_diff\n{diff}"
     )
@@ -111,9 +109,8 @@ def _write(step: int, task: TaskId) -> Iterator[e.Event]:
         wrote.id, (path,), "0" * 64, f"tree-{step}", (Chunk(path, 10, 18, _code(step), 0.0, tokens=90),)
     )
     yield e.ActionFinished(wrote.id, e.ActionResult.OK, f"Applied to {path}.\n" + _code(step))
-    checks = Proposal(
+    checks = CheckProposal(
         ProposalId(f"{task}-C-{step}"),
-        Permission.CHECK,
         "checks",
         "",
         step,

@@ -14,6 +14,7 @@ from pathlib import Path
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import fields
 
+from agent_workbench.core.proposed_action import ProposedAction
 from docgen.markdown import choice, code, table
 
 _MOST_CHOICES = 8
@@ -40,6 +41,11 @@ def struct_fields(cls: type[Struct]) -> Iterator[Field]:
     hints, texts = typing.get_type_hints(cls), field_texts(cls)
     for each in fields(cls):
         yield Field(code(each.encode_name), type_text(hints[each.name]), _default(each), texts.get(each.name, ""))
+
+
+def section_name(cls: type[Struct]) -> str:
+    """Return the name of the section about a struct: the kinds of proposals have one section."""
+    return "Proposal" if issubclass(cls, ProposedAction) else cls.__name__
 
 
 def doc_text(cls: type) -> str:
@@ -106,7 +112,8 @@ def type_text(hint: object) -> str:
     if isinstance(hint, type) and issubclass(hint, StrEnum):
         return choice(hint) if len(hint) <= _MOST_CHOICES else f"one of {', '.join(map(code, hint))}"
     if isinstance(hint, type) and issubclass(hint, Struct):
-        return f"[{hint.__name__}](#{hint.__name__.lower()})"
+        name = section_name(hint)
+        return f"[{name}](#{name.lower()})"
     if origin in {types.UnionType, typing.Union}:
         named = dict.fromkeys(type_text(each) for each in items if each is not types.NoneType)
         return " or ".join([*named, *(["null"] if types.NoneType in items else [])])

@@ -16,6 +16,7 @@ from agent_workbench.core.intents import ApproveProposal, ChangeRule, Intent, Re
 from agent_workbench.core.intents.outcomes import Accepted, Outcome
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.patch.values import FileChange, FileContent
+from agent_workbench.core.proposal_kinds import KINDS, DiffProposal
 from agent_workbench.core.proposals import Proposal, shown_sha
 from agent_workbench.core.settings import Permission
 from tests.fakes import runs
@@ -29,9 +30,7 @@ def asked_of(proposal: Proposal) -> tuple[SessionUpdate, Proposal]:
 
 
 def diff(text: str, **fields: object) -> Proposal:
-    made = Proposal(
-        ProposalId("P-90"), Permission.DIFF, "write_diff", "", 1, diff=DIFF.format(text), paths=("src/a.py",)
-    )
+    made = DiffProposal(ProposalId("P-90"), "write_diff", "", 1, diff=DIFF.format(text), paths=("src/a.py",))
     return replace(made, **fields)
 
 
@@ -102,7 +101,7 @@ def test_what_is_too_long_cannot_be_approved(size: int) -> None:
 
 @pytest.mark.parametrize("kind", [Permission.MERGE, Permission.INFRASTRUCTURE])
 def test_no_rule_is_offered_where_a_person_must_decide(kind: Permission) -> None:
-    asked = gate_question(*asked_of(Proposal(ProposalId("P-90"), kind, str(kind), "text", 1)), "/repo")
+    asked = gate_question(*asked_of(KINDS[kind](ProposalId("P-90"), str(kind), "text", 1)), "/repo")
     assert "allow_always" not in kinds(asked.options)
     assert "allow_once" in kinds(asked.options)
 

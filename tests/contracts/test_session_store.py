@@ -18,8 +18,8 @@ from agent_workbench.core.errors import JournalError, LockedError, UsageError
 from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.ids import ProposalId, SessionId, TaskId
 from agent_workbench.core.ports.stores import HeldSession, Journal, SessionStore
-from agent_workbench.core.proposals import PROPOSE_PLAN, Proposal
-from agent_workbench.core.settings import Permission
+from agent_workbench.core.proposal_kinds import PlanProposal
+from agent_workbench.core.proposals import PROPOSE_PLAN
 from tests.adapters.database.sessions.machines import Machine
 from tests.adapters.journal.journals import NO_SECRETS, STORY, started, time_of
 from tests.contracts.clocks import SetClock
@@ -293,7 +293,7 @@ class TestSessionStore:
         assert await store.find(SessionQuery(done)) == done
 
     async def test_a_session_in_which_a_plan_waits_is_taken_up_if_asked_for(self, store: SessionStore) -> None:
-        proposal = Proposal(ProposalId("P-2"), Permission.PLAN, PROPOSE_PLAN, "tasks: []", 1)
+        proposal = PlanProposal(ProposalId("P-2"), PROPOSE_PLAN, "tasks: []", 1)
         session = await begun(store, (e.PlanAsked("goal", 1), e.ActionProposed(proposal)))
         await begun(store, (e.PlanAsked("goal", 1),))
         assert await store.find(SessionQuery(plans=True)) == session

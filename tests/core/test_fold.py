@@ -15,12 +15,14 @@ from agent_workbench.core.fold import fold, fold_all
 from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import Plan, Task, TaskStatus
-from agent_workbench.core.proposals import CHECKS, COMMIT, MERGE, Proposal, ProposalStage, Verdict
+from agent_workbench.core.proposal_kinds import DiffProposal
+from agent_workbench.core.proposals import CHECKS, COMMIT, MERGE, ProposalStage, Verdict
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.repo.workspace import Checkpoint, MergeOutcome, WorkspaceFacts
 from agent_workbench.core.rules.matching import RuleScope, StoredRule
 from agent_workbench.core.settings import Permission, Rule
 from agent_workbench.core.state.session_state import Phase, SessionState, TaskRun
+from tests.fakes.runs import made_of
 from tests.strategies import events, recorded
 
 SESSION = SessionId("20260102T030405-abc234")
@@ -47,7 +49,7 @@ def run_after(*given_: e.Event, checks: tuple[str, ...] = ("test",)) -> TaskRun:
 def proposed(
     tool: str = "write_diff", kind: Permission = Permission.DIFF, purpose: CheckPurpose | None = None
 ) -> e.ActionProposed:
-    return e.ActionProposed(Proposal(P1, kind, tool, "text", 1, purpose=purpose))
+    return e.ActionProposed(made_of(kind, tool, "text", purpose=purpose))
 
 
 def decided(verdict: Verdict) -> e.ActionDecided:
@@ -203,7 +205,7 @@ def test_a_proposal_from_the_gate_to_its_end() -> None:
 
 
 def test_what_replaces_a_proposal_waits_again() -> None:
-    other = Proposal(P1, Permission.DIFF, "write_diff", "other", 1)
+    other = DiffProposal(P1, "write_diff", "other", 1)
     run = run_after(proposed(), decided(Verdict.APPROVE), e.ProposalReplaced(other, "moved", e.Author.WORKBENCH))
     assert run.gate.waiting == other
 

@@ -22,8 +22,7 @@ from agent_workbench.core.hook_document import (
     proposal_document,
 )
 from agent_workbench.core.ids import ProposalId
-from agent_workbench.core.proposals import Proposal
-from agent_workbench.core.settings import Permission
+from agent_workbench.core.proposal_kinds import DiffProposal
 from agent_workbench.core.settings.hooks import HookPoint
 from agent_workbench.core.state.session_state import SessionState
 
@@ -61,8 +60,8 @@ def test_an_answer_without_a_reason_has_one() -> None:
 
 
 def test_a_document_is_one_bounded_line_of_ascii_that_names_what_is_cut() -> None:
-    proposal = Proposal(
-        *(ProposalId("P-1"), Permission.DIFF, "write_diff", "ü" * (MAX_TEXT_CHARS + 1), 1),
+    proposal = DiffProposal(
+        *(ProposalId("P-1"), "write_diff", "ü" * (MAX_TEXT_CHARS + 1), 1),
         diff="\u2028\n" * MAX_DIFF_CHARS,
         paths=tuple(f"{number}\x1b" for number in range(MAX_ITEMS + 1)),
         commands=("x" * MAX_TEXT_CHARS, "y"),

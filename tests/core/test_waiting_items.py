@@ -5,10 +5,10 @@ from msgspec.structs import replace
 
 from agent_workbench.core.events import Event, SessionConfigured, TaskStarted
 from agent_workbench.core.inbox import InboxItem
-from agent_workbench.core.inbox.risk import Risk, risk_of
 from agent_workbench.core.inbox.waiting_items import may_expire, waiting_item
 from agent_workbench.core.plan import TaskOrigin
 from agent_workbench.core.proposals import COMPACT, KEEP_CHANGES, Proposal
+from agent_workbench.core.proposed_action import Risk
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState
 from tests.fakes import runs
@@ -58,7 +58,7 @@ def unattended(*, source: str = "", origin: TaskOrigin = TaskOrigin.LOCAL) -> tu
 
 def test_every_kind_has_a_risk() -> None:
     assert set(RISKS) == set(Permission)
-    assert {kind: risk_of(proposal(kind), foreign=False, confined=True) for kind in Permission} == RISKS
+    assert {kind: proposal(kind).risk(foreign=False, confined=True) for kind in Permission} == RISKS
 
 
 @pytest.mark.parametrize(
@@ -71,17 +71,17 @@ def test_every_kind_has_a_risk() -> None:
     ],
 )
 def test_what_nobody_looked_at_is_a_risk(waits: Proposal, risk: Risk) -> None:
-    assert risk_of(waits, foreign=False, confined=True) is risk
+    assert waits.risk(foreign=False, confined=True) is risk
 
 
 @pytest.mark.parametrize("kind", [Permission.CHECK, Permission.COMMAND, Permission.SCRIPT])
 def test_what_runs_without_a_sandbox_is_of_the_highest_risk(kind: Permission) -> None:
-    assert risk_of(proposal(kind), foreign=False, confined=False) is Risk.HIGH
+    assert proposal(kind).risk(foreign=False, confined=False) is Risk.HIGH
 
 
 @pytest.mark.parametrize("kind", Permission)
 def test_a_task_from_outside_raises_the_risk_by_a_level(kind: Permission) -> None:
-    outside = risk_of(proposal(kind), foreign=True, confined=True)
+    outside = proposal(kind).risk(foreign=True, confined=True)
     assert outside.rank == max(0, RISKS[kind].rank - 1)
 
 

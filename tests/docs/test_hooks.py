@@ -12,8 +12,7 @@ from agent_workbench.config.settings_loader import load_settings
 from agent_workbench.core.hook_answers import HookOutcome, HookVerdict, read_answer
 from agent_workbench.core.hook_document import proposal_document
 from agent_workbench.core.ids import ProposalId
-from agent_workbench.core.proposals import Proposal
-from agent_workbench.core.settings import Permission
+from agent_workbench.core.proposal_kinds import DiffProposal
 from agent_workbench.core.settings.hooks import HookPoint
 from agent_workbench.core.state.session_state import SessionState
 
@@ -43,7 +42,7 @@ def test_its_table_has_every_event() -> None:
 def test_its_script_answers_as_the_page_says(line: str, verdict: HookVerdict) -> None:
     (script,) = examples("python")
     diff = f"--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n{line}\n"
-    proposal = Proposal(ProposalId("P-1"), Permission.DIFF, "write_diff", "", 1, diff=diff)
+    proposal = DiffProposal(ProposalId("P-1"), "write_diff", "", 1, diff=diff)
     document = proposal_document(SessionState(), HookPoint.DIFF_PROPOSED, "no-todo", proposal)
     assert "\n" not in document.text[:-1]
     assert json.loads(document.text)["proposal"]["diff"] == diff

@@ -8,9 +8,10 @@ from agent_workbench.core.fold import fold, fold_all
 from agent_workbench.core.ids import CommitId, ProposalId, TaskId
 from agent_workbench.core.model import AnswerFigures, Purpose
 from agent_workbench.core.plan import Budget, Task, TaskStatus
-from agent_workbench.core.proposals import CHECKS, Proposal, Verdict
+from agent_workbench.core.proposal_kinds import DiffProposal, ReadProposal
+from agent_workbench.core.proposals import CHECKS, Verdict
 from agent_workbench.core.repo.workspace import WorkspaceFacts
-from agent_workbench.core.settings import Limits, Permission
+from agent_workbench.core.settings import Limits
 from agent_workbench.core.state.session_state import Phase, SessionState
 from agent_workbench.core.state.work import Chat
 from agent_workbench.engine import flow
@@ -19,7 +20,7 @@ from agent_workbench.engine.runtime.budget import spent
 from tests.strategies import recorded
 
 T1, P1 = TaskId("T-1"), ProposalId("P-1")
-DIFF = Proposal(P1, Permission.DIFF, "write_diff", "text", 1)
+DIFF = DiffProposal(P1, "write_diff", "text", 1)
 TROUBLE = e.TroubleMet("model", "gone", "")
 APPROVED = (e.ActionProposed(DIFF), e.ActionDecided(P1, Verdict.APPROVE, "user"))
 RUNNING = (*APPROVED, e.ActionStarted(P1))
@@ -85,7 +86,7 @@ def test_what_comes_next(story: tuple[e.Event, ...], move: flow.Move) -> None:
 
 
 def test_a_commit_is_offered_for_changes_only() -> None:
-    finish = Proposal(P1, Permission.READ, "finish", "{}", 1)
+    finish = ReadProposal(P1, "finish", "{}", 1)
     end = (e.ActionProposed(finish), e.ActionFinished(P1, e.ActionResult.OK, ""))
     assert next_move(state_of(started(checks=()), *end)) == flow.ProposeEnd()
     assert next_move(state_of(started(checks=()), APPLIED, *end)) == flow.ProposeCommit()
@@ -96,7 +97,7 @@ LIMITS = Limits(max_tool_calls_per_task=4, max_reflexion_retries=2, consecutive_
 
 def steps(count: int) -> tuple[e.Event, ...]:
     """Return so many calls that went well."""
-    read = Proposal(P1, Permission.READ, "grep", "{}", 1)
+    read = ReadProposal(P1, "grep", "{}", 1)
     return (e.ActionProposed(read), e.ActionFinished(P1, e.ActionResult.OK, "")) * count
 
 

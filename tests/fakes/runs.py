@@ -1,5 +1,7 @@
 """Realistic events of a small task, in pieces that a test puts together."""
 
+from typing import TypeVar
+
 from msgspec.structs import replace
 
 from agent_workbench.core.checks.results import CheckPurpose, CheckResult
@@ -41,12 +43,15 @@ from agent_workbench.core.intents.outcomes import PromptPreviewed
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import Budget, Owner, PathScope, Plan, Task, TaskStatus
 from agent_workbench.core.plan.proposed import ProposedPlan, ProposedTask
+from agent_workbench.core.proposal_kinds import KINDS, PlanProposal, ReadProposal
 from agent_workbench.core.proposals import COMMIT, MERGE, PROPOSE_PLAN, Proposal, Verdict
+from agent_workbench.core.proposed_action import ProposedAction
 from agent_workbench.core.repo.retrieval import Chunk, Signal, SignalKind
 from agent_workbench.core.repo.workspace import MergeMethod, SandboxFacts, WorkspaceFacts
 from agent_workbench.core.settings import Approval, Approvals, Limits, Permission
 from agent_workbench.core.tools.spec import ToolSpec
 
+Kind = TypeVar("Kind", bound=ProposedAction)
 SESSION = SessionId("20261120T101500-ab2cde")
 T1, T2, T3 = TaskId("T-1"), TaskId("T-2"), TaskId("T-3")
 COMMIT_ID = CommitId("4f0c9d2e8b7a6c5d4e3f2a1b0c9d8e7f6a5b4c3d")
@@ -142,9 +147,21 @@ def started() -> tuple[Event, ...]:
     )
 
 
+def of_kind(cls: type[Kind], proposal: Proposal | None) -> Kind:
+    """Return the proposal, which is of this kind."""
+    assert isinstance(proposal, cls)
+    return proposal
+
+
+def made_of(kind: Permission, tool: str, text: str, *, id: str = "P-1", **more: object) -> Proposal:
+    """Return a proposal of a kind, with those of the fields that the kind has."""
+    own = {name: value for name, value in more.items() if name in KINDS[kind].__struct_fields__}
+    return KINDS[kind](ProposalId(id), tool, text, 1, **own)  # type: ignore[arg-type] # fields of the kind
+
+
 def proposed(kind: Permission, tool: str, number: str, text: str, **more: object) -> Proposal:
     """Return a proposal of the first task."""
-    return Proposal(ProposalId(number), kind, tool, text, 2, **more)  # type: ignore[arg-type] # fields of Proposal
+    return KINDS[kind](ProposalId(number), tool, text, 2, **more)  # type: ignore[arg-type] # fields of Proposal
 
 
 def checks(number: str, purpose: CheckPurpose) -> Proposal:
@@ -373,9 +390,8 @@ def plan_proposed() -> tuple[Event, ...]:
     )
     plan = ProposedPlan("read prices from a file", tuple(ProposedTask(each, each.id != "T-6") for each in tasks))
     text = "version: 1\ntasks:\n" + "".join(f"  - id: {task.id}\n" for task in plan.taken)
-    proposal = Proposal(
+    proposal = PlanProposal(
         ProposalId("P-9"),
-        Permission.PLAN,
         PROPOSE_PLAN,
         text,
         1,
@@ -389,7 +405,7 @@ def plan_proposed() -> tuple[Event, ...]:
 def chat() -> tuple[Event, ...]:
     """Return the events of a chat: a message with a file, a call, and a reply in Markdown."""
     read = '{"path": "shop/cart.py"}'
-    proposal = Proposal(ProposalId("P-12"), Permission.READ, "read_file", read, 1)
+    proposal = ReadProposal(ProposalId("P-12"), "read_file", read, 1)
     reply = (
         "## What is wrong\n\n`total()` forgets the **quantity** of a line [@click=app.approve]:\n\n"
         "```python\nsum(line.cents * line.quantity for line in lines)\n```\n\n> It is task T-1 of the plan."

@@ -53,7 +53,8 @@ from agent_workbench.core.live import LeftRunning, Live, PreflightQuestion, Runn
 from agent_workbench.core.local_models.found_models import FoundServer, ListedModel, ModelStatus
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import PathScope, Plan, PlanPiece, Task, TaskDraft, TaskStatus
-from agent_workbench.core.proposals import COMPACT, END_UNCHANGED, SummaryEstimate, Verdict
+from agent_workbench.core.proposals import COMPACT, END_UNCHANGED, Verdict
+from agent_workbench.core.proposed_action import SummaryEstimate
 from agent_workbench.core.repo.retrieval import Completion, IndexStatus
 from agent_workbench.core.rules.matching import RuleScope
 from agent_workbench.core.settings import Permission, Rule

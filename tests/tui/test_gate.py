@@ -409,6 +409,14 @@ async def test_the_question_of_a_server_is_filled_in_before_it_is_approved(size:
         assert [type(each) for each in bench.session.intents] == [ApproveProposal]
 
 
+async def test_the_message_of_a_merge_can_be_edited() -> None:
+    merge = runs.proposed(Permission.MERGE, "merge", "P-90", "Merge it\n", method=MergeMethod.SQUASH)
+    async with driving(ScriptedSession(*runs.opening(), *runs.started(), ActionProposed(merge))) as bench:
+        await bench.press("e")
+        assert bench.screen.query_one(TextArea).text == "Merge it\n"
+        assert "Edit the message" in bench.text()
+
+
 async def test_an_edit_that_was_refused_comes_back_for_another_try() -> None:
     async with driving(waiting()) as bench:
         await bench.press("e")

@@ -10,6 +10,7 @@ from agent_workbench.core.patch.hashes import selectable_ids
 from agent_workbench.core.patch.reader.patch_reader import parse_patch
 from agent_workbench.core.patch.selection.partial_patch import leave_out
 from agent_workbench.core.patch.values import HunkFate, LeftOut
+from agent_workbench.core.proposal_kinds import DiffProposal
 from agent_workbench.core.settings import Permission
 from agent_workbench.engine.approval.partial_approval import part_of, verdicts
 from tests.fakes import runs
@@ -67,7 +68,7 @@ async def test_what_was_taken_when_it_is_approved_is_no_edit() -> None:
         await bench.diff.hunk(3).leave("no tests")
         patch = parse_patch(HUNKS)
         left = (LeftOut(selectable_ids(patch)[2], (), "no tests"),)
-        part = part_of(waits, leave_out(patch, left), verdicts(patch, left, HunkFate.TAKEN))
+        part = part_of(runs.of_kind(DiffProposal, waits), leave_out(patch, left), verdicts(patch, left, HunkFate.TAKEN))
         await bench.record(ProposalReplaced(part, "took 2 of 3 hunks", Author.USER))
         assert bench.diff.taking is None
         assert "no longer in the diff" not in " ".join(bench.text().split())

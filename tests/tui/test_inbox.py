@@ -11,7 +11,6 @@ from agent_workbench.core.errors import TrustError
 from agent_workbench.core.events import ActionProposed, Event, PlanRead
 from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.inbox import InboxDecision, InboxItem, time_after
-from agent_workbench.core.inbox.risk import Risk
 from agent_workbench.core.intents import (
     ApproveProposal,
     EditProposal,
@@ -21,6 +20,7 @@ from agent_workbench.core.intents import (
 )
 from agent_workbench.core.intents.outcomes import Accepted, Refused
 from agent_workbench.core.proposals import Verdict
+from agent_workbench.core.proposed_action import Risk
 from agent_workbench.core.session_request import OpenMode, SessionRequest
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession

@@ -53,7 +53,8 @@ from agent_workbench.core.live import Live, Notice, PreflightQuestion, Running, 
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import Plan, Task
 from agent_workbench.core.plan.proposed import ProposedPlan, ProposedTask
-from agent_workbench.core.proposals import PROPOSE_PLAN, Proposal
+from agent_workbench.core.proposal_kinds import PlanProposal
+from agent_workbench.core.proposals import PROPOSE_PLAN
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Permission
 from tests.fakes import runs
@@ -117,9 +118,7 @@ def foreign_plan() -> tuple[Event, ...]:
         PlanAnswered(1, BAD, AnswerFigures(), BAD, BAD, BAD),
         PlanRejected(1, BAD),
         PlanAnswered(2, BAD, AnswerFigures(), stopped=BAD),
-        ActionProposed(
-            Proposal(ProposalId("P-9"), Permission.PLAN, PROPOSE_PLAN, BAD, 1, paths=(BAD,), special=(BAD,), plan=plan)
-        ),
+        ActionProposed(PlanProposal(ProposalId("P-9"), PROPOSE_PLAN, BAD, 1, paths=(BAD,), special=(BAD,), plan=plan)),
     )
 
 

@@ -5,9 +5,10 @@ from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import EditNote, FindNotes, OfferNotes
 from agent_workbench.core.intents.outcomes import Accepted, NotesFound, Refused
 from agent_workbench.core.knowledge.notes import KnowledgeHit, KnowledgeNote
-from agent_workbench.core.proposals import OFFER_NOTES, Proposal, SimilarNote
+from agent_workbench.core.proposal_kinds import KnowledgeProposal
+from agent_workbench.core.proposals import OFFER_NOTES
+from agent_workbench.core.proposed_action import SimilarNote
 from agent_workbench.core.repo.retrieval import Signal, SignalKind
-from agent_workbench.core.settings import Permission
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import SMALL, driving
@@ -25,8 +26,8 @@ new file mode 100644
 @@ -0,0 +1 @@
 +Use uv.
 """
-NOTES = Proposal(
-    *(ProposalId("P-99"), Permission.KNOWLEDGE, OFFER_NOTES, "==> memory/knowledge/uv.md <==\nUse uv.\n", 0),
+NOTES = KnowledgeProposal(
+    *(ProposalId("P-99"), OFFER_NOTES, "==> memory/knowledge/uv.md <==\nUse uv.\n", 0),
     diff=DIFF,
     paths=("memory/knowledge/uv.md",),
     similar=(SimilarNote("memory/knowledge/uv.md", "memory/knowledge/pip.md", "Use pip."),),

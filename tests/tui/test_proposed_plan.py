@@ -12,8 +12,8 @@ from agent_workbench.core.intents.plan import ArrangePlan, OpenPlan, ProposePlan
 from agent_workbench.core.live import Live, Streaming
 from agent_workbench.core.plan import PlanPiece, Task
 from agent_workbench.core.plan.proposed import ProposedPlan, ProposedTask
+from agent_workbench.core.proposal_kinds import PlanProposal
 from agent_workbench.core.proposals import PROPOSE_PLAN, Proposal, Verdict, shown_sha
-from agent_workbench.core.settings import Permission
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import MIDDLE, SMALL, Driver, driving
@@ -35,9 +35,8 @@ PLAN = ProposedPlan("sum a file", tuple(map(ProposedTask, TASKS)))
 
 def proposal(plan: ProposedPlan = PLAN) -> Proposal:
     text = "\n".join(f"- id: {task.id}" for task in plan.taken)
-    return Proposal(
+    return PlanProposal(
         ProposalId("P-9"),
-        Permission.PLAN,
         PROPOSE_PLAN,
         text,
         1,

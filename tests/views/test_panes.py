@@ -37,12 +37,12 @@ from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.live import Live, ReplayPosition, SessionUpdate
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.proposals import END_UNCHANGED, MAX_DIFF_LINES, Proposal, Verdict
+from agent_workbench.core.proposal_kinds import KINDS, DiffProposal
+from agent_workbench.core.proposals import END_UNCHANGED, MAX_DIFF_LINES, Verdict
 from agent_workbench.core.repo.retrieval import VECTORS_UNWANTED, Chunk, IndexStatus, Signal, SignalKind
 from agent_workbench.core.repo.workspace import MergeOutcome
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState
-from agent_workbench.core.tools.permissions import PERMISSIONS
 from agent_workbench.core.tools.spec import ToolSpec
 from agent_workbench.views.code.code_pane import CodeState, view_code
 from agent_workbench.views.code.reasons import index_line, index_words, matched_words, reasons_of, share_bar
@@ -132,8 +132,8 @@ def test_nothing_can_be_done_about_what_cannot_be_decided() -> None:
     ],
 )
 def test_each_kind_has_its_acts(kind: Permission, acts: str) -> None:
-    spec = "0" * 16 if PERMISSIONS[kind].calls else ""
-    proposal = runs.proposed(kind, "grep", "P-1", "x", commands=("x",), paths=("x",), spec=spec)
+    spec = "0" * 16 if KINDS[kind].calls else ""
+    proposal = runs.made_of(kind, "grep", "x", commands=("x",), paths=("x",), spec=spec)
     assert " ".join(acts_for(proposal)) == acts
 
 
@@ -362,7 +362,7 @@ def test_the_code_of_any_place_is_what_it_is_from_the_beginning(places: list[int
 
 def test_a_diff_with_more_lines_than_are_shown_cannot_be_approved() -> None:
     short, long = (f"@@ -0,0 +1,{lines} @@\n" + "+\n" * lines for lines in (3, MAX_DIFF_LINES + 1))
-    proposals = [Proposal(ProposalId("P-1"), Permission.DIFF, "write_diff", "", 1, diff=diff) for diff in (short, long)]
+    proposals = [DiffProposal(ProposalId("P-1"), "write_diff", "", 1, diff=diff) for diff in (short, long)]
     assert [GateAct.APPROVE in acts_for(proposal) for proposal in proposals] == [True, False]
     assert GateAct.REJECT in acts_for(proposals[1])
 

@@ -7,7 +7,6 @@ from msgspec import Struct
 
 from agent_workbench.acp.editor import Update, message, thought, user_message
 from agent_workbench.acp.tool_calls import (
-    AS_DIFFS,
     MAX_SHOWN_CHARS,
     Content,
     both_forms,
@@ -140,7 +139,7 @@ class EventUpdates:
     def _content(self, proposal: Proposal) -> list[Content]:
         if not 0 < len(proposal.diff) <= MAX_SHOWN_CHARS:
             return []
-        found = diff_content(proposal, self._root) if proposal.kind in AS_DIFFS else None
+        found = diff_content(proposal, self._root) if proposal.of_files else None
         content = both_forms(found, proposal.diff)
         return content if size_of(content) <= MAX_SHOWN_CHARS else []
 

@@ -6,7 +6,6 @@ from acp import schema as wire
 from msgspec import Struct
 
 from agent_workbench.acp.tool_calls import (
-    AS_DIFFS,
     MAX_SHOWN_CHARS,
     Content,
     both_forms,
@@ -20,14 +19,13 @@ from agent_workbench.acp.tool_calls import (
 )
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.patch.values import FileChange
-from agent_workbench.core.proposals import Proposal, has_gaps, shown_sha
+from agent_workbench.core.proposals import Proposal, shown_sha
 from agent_workbench.core.rules.matching import is_wide, offered_rules, rule_words
 from agent_workbench.core.settings import Rule
 from agent_workbench.core.text.markdown import fenced_whole
 from agent_workbench.core.text.sanitizer import sanitize_line, sanitize_whole
 from agent_workbench.views.gate.diff_pane import view_diff
 from agent_workbench.views.gate.gate_bar import GateAct, acts_for, view_gate
-from agent_workbench.views.gate.special_parts import special_parts, special_text
 
 APPROVE, ALWAYS, REJECT, EXPLAIN, SKIP, BACK = "approve", "always", "reject", "explain", "skip", "back"
 MAX_RULES = 3
@@ -57,13 +55,13 @@ def gate_question(
     content = _content(update, proposal, root, changes) if short else []
     acts = acts_for(proposal, asked=run is not None and run.compaction_asked)
     approvable = GateAct.APPROVE in acts and short and size_of(content) <= MAX_SHOWN_CHARS
-    if has_gaps(proposal):
+    if proposal.has_gaps:
         content.append(
             text_content("A value is missing, and an editor has no form for it: the question can be declined.")
         )
     elif not approvable:
         content = [text_content(_too_long(update))]
-    special = special_parts(proposal)
+    special = proposal.second_look
     rules = {f"{ALWAYS}-{number}": rule for number, rule in enumerate(_rules(proposal)) if approvable and not special}
     options = (
         *((_option(APPROVE, "Approve", "allow_once"),) if approvable else ()),
@@ -85,7 +83,7 @@ def gate_question(
 
 def special_question(asked: GateQuestion) -> GateQuestion:
     """Return the second question about special parts, which name themselves in its answers."""
-    text = special_text(asked.proposal, asked.special)
+    text = asked.proposal.special_words(asked.special)
     options = (
         _option(APPROVE, f"Approve; {text}", "allow_once"),
         _option(BACK, "Back", "reject_once"),
@@ -110,7 +108,7 @@ def _content(update: SessionUpdate, proposal: Proposal, root: str, changes: Sequ
     if not view.diff:
         return found
     diffs = None
-    if proposal.kind in AS_DIFFS and view.diff == proposal.diff:
+    if proposal.of_files and view.diff == proposal.diff:
         diffs = change_content(changes, root) if changes else diff_content(proposal, root)
     return [*found, *both_forms(diffs, view.diff)]
 

@@ -8,11 +8,10 @@ from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.patch.values import FileChange, FileOperation, FilePatch, HunkLine
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.core.settings import Permission
 from agent_workbench.core.text.markdown import fenced, fenced_whole
 from agent_workbench.core.text.sanitizer import sanitize_line, sanitize_whole
 from agent_workbench.core.tools.spec import FINISH, NOTE
-from agent_workbench.views.gate.gate_bar import describe
+from agent_workbench.views.gate.proposal_views import describe
 
 Content = wire.ContentToolCallContent | wire.FileEditToolCallContent | wire.TerminalToolCallContent
 MAX_TITLE_CHARS = 200
@@ -20,22 +19,10 @@ MAX_OUTPUT_CHARS = 20_000
 MAX_LOCATIONS = 50
 MAX_SHOWN_CHARS = 1_000_000
 """Characters of diffs and texts in one tool call; what is longer is not sent, and cannot be approved in the editor."""
-AS_DIFFS = frozenset({Permission.DIFF, Permission.COMMIT, Permission.KNOWLEDGE})
-"""Proposals whose diff is of files in the repository."""
 EXECUTABLE = 0o100755
 NOTES = frozenset({FINISH, NOTE})
 """Tools of the model that write something down for the task."""
 SEARCHES = frozenset({"search_code", "grep", "list_files", "query_knowledge", "find_playbook"})
-KINDS: dict[Permission, wire.ToolKind] = {
-    Permission.READ: "read",
-    Permission.DIFF: "edit",
-    Permission.KNOWLEDGE: "edit",
-    Permission.CHECK: "execute",
-    Permission.COMMAND: "execute",
-    Permission.SCRIPT: "execute",
-    Permission.INFRASTRUCTURE: "execute",
-    Permission.SUMMARY: "think",
-}
 
 
 def title_of(proposal: Proposal) -> str:
@@ -48,7 +35,7 @@ def kind_of(proposal: Proposal) -> wire.ToolKind:
     """Return the protocol's kind of a proposal."""
     if proposal.tool in SEARCHES:
         return "search"
-    return "think" if proposal.tool in NOTES else KINDS.get(proposal.kind, "other")
+    return "think" if proposal.tool in NOTES else proposal.tool_kind
 
 
 def places_of(proposal: Proposal, root: str) -> list[wire.ToolCallLocation]:

@@ -33,8 +33,8 @@ from agent_workbench.core.live import PreflightQuestion, SessionUpdate
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.state.session_state import ENDED
 from agent_workbench.core.text.markdown import fenced, fenced_whole, literal
-from agent_workbench.views.gate.diff_pane import proposal_key
 from agent_workbench.views.gate.gate_bar import GateMode, view_gate
+from agent_workbench.views.gate.proposal_views import proposal_key
 
 from acp import schema as wire  # isort: skip
 

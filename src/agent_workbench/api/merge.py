@@ -5,15 +5,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.bootstrap.repo_context import find_repo
 from agent_workbench.core.errors import PlanError, StorageError, TargetMoved, WorkspaceError
 from agent_workbench.core.ids import CommitId, ProposalId, TaskId
 from agent_workbench.core.invocation import Invocation
-from agent_workbench.core.proposals import MERGE, Proposal
+from agent_workbench.core.proposal_kinds import MergeProposal
+from agent_workbench.core.proposals import MERGE
 from agent_workbench.core.repo.workspace import MergeMethod, MergeOutcome, MergeTarget
-from agent_workbench.core.settings import Permission
 
 if TYPE_CHECKING:  # loaded when it is needed
     from agent_workbench.adapters.git.repository import Repository
@@ -25,7 +26,7 @@ class ShownMerge(Struct, frozen=True):
     task: TaskId
     commit: CommitId
     target: MergeTarget
-    proposal: Proposal
+    proposal: MergeProposal
 
 
 async def preview_merge(invocation: Invocation, task: TaskId, method: MergeMethod | None = None) -> ShownMerge:
@@ -41,15 +42,7 @@ async def preview_merge(invocation: Invocation, task: TaskId, method: MergeMetho
     if preview.obstacles:
         raise WorkspaceError(f"{task} cannot be merged: {'; '.join(preview.obstacles)}")
     draft = await merge_draft(preview, str(task))
-    proposal = Proposal(
-        *(ProposalId(MERGE), Permission.MERGE, MERGE, draft.text, 0, draft.diff),
-        paths=draft.paths,
-        brings=draft.brings,
-        method=draft.method,
-        methods=draft.methods,
-        left_out=draft.left_out,
-    )
-    return ShownMerge(task, commit, preview.target, proposal)
+    return ShownMerge(task, commit, preview.target, replace(draft, id=ProposalId(MERGE), tool=MERGE))
 
 
 async def unmerged_commit(invocation: Invocation, task: TaskId) -> tuple[TaskId, CommitId]:

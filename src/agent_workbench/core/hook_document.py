@@ -10,9 +10,11 @@ from agent_workbench.core.events import Event, PatchApplied, TaskFinished, TaskM
 from agent_workbench.core.inbox import reference_to
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.proposed_action import ToolCall
 from agent_workbench.core.settings.hooks import HookPoint
 from agent_workbench.core.state.proposal_hooks import describe_objection, objections
 from agent_workbench.core.state.session_state import SessionState, TaskRun
+from agent_workbench.core.tools.spec import BUILTIN
 from agent_workbench.core.tools.strict_json import JsonValue
 
 Item = TypeVar("Item")
@@ -55,7 +57,7 @@ def proposal_document(state: SessionState, point: HookPoint, hook: str, proposal
         "id": proposal.id,
         "kind": proposal.kind.value,
         "tool": proposal.tool,
-        "source": proposal.source or "builtin",
+        "source": (proposal.source if isinstance(proposal, ToolCall) else "") or BUILTIN,
         "text": parts.text("proposal.text", proposal.text),
         "diff": parts.text("proposal.diff", proposal.diff, MAX_DIFF_CHARS),
         "commands": parts.texts("proposal.commands", proposal.commands),

@@ -10,7 +10,6 @@ from agent_workbench.core.events import TroubleMet
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import (
-    ANSWER_SERVER,
     APPLY_EDITS,
     CHECKS,
     COMMIT,
@@ -240,7 +239,7 @@ def _gate_move(gate: Gate) -> Move | None:
         return Recover(gate.begun) if gate.running else Execute(gate.begun)
     if gate.waiting is not None:
         return Decide(gate.waiting)
-    if gate.proposal is None or gate.tool != ANSWER_SERVER or gate.stage is not ProposalStage.REFUSED:
+    if gate.proposal is None or not gate.proposal.is_question or gate.stage is not ProposalStage.REFUSED:
         return None
     refused = gate.decision is not None and gate.decision.verdict in {Verdict.REJECT, Verdict.SKIP}
     return Execute(gate.proposal) if refused else None

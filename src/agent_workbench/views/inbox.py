@@ -6,15 +6,16 @@ from datetime import datetime
 from msgspec import Struct
 
 from agent_workbench.core.inbox import InboxItem, InboxReceipt
-from agent_workbench.core.inbox.risk import Risk
 from agent_workbench.core.live import SessionUpdate
-from agent_workbench.core.proposals import Proposal, needs_special
+from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.proposed_action import Risk
 from agent_workbench.core.state.proposal_hooks import awaited_hook, describe_objection, objections
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.sanitizer import sanitize_line, sanitize_whole
 from agent_workbench.views.blocks import Tone
 from agent_workbench.views.gate.diff_pane import view_diff
-from agent_workbench.views.gate.gate_bar import DECIDABLE, acts_for, describe
+from agent_workbench.views.gate.gate_bar import DECIDABLE, acts_for
+from agent_workbench.views.gate.proposal_views import describe
 
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 EFFECT_CHARS = 300
@@ -181,7 +182,7 @@ def _ending(item: InboxItem, state: SessionState) -> Iterator[str]:
     asked = state.run is not None and state.run.compaction_asked
     verbs = "|".join(act for act in acts_for(item.proposal, asked=asked) if act in DECIDABLE)
     proposal = item.proposal
-    if needs_special(proposal):
+    if proposal.second_look:
         what = "files" if proposal.plan is None else "commands"
         yield f"An approval of all of it needs --special, because of these {what}: {_special_names(proposal)}"
     yield f"Decide with `agent inbox {verbs} REFERENCE`:"

@@ -20,9 +20,9 @@ from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
 from agent_workbench.core.model import AnswerFigures
 from agent_workbench.core.plan import Task, TaskStatus
 from agent_workbench.core.plan.needs import Intent
-from agent_workbench.core.proposals import Proposal, Verdict
+from agent_workbench.core.proposal_kinds import CommitProposal
+from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.repo.workspace import WorkspaceFacts
-from agent_workbench.core.settings import Permission
 
 BASE = CommitId("c" * 40)
 NOW = "2026-11-22T12:00:00.000000Z"
@@ -46,7 +46,7 @@ def task_events(
     """Return the events of a task: an answer, a commit that the user approved, and the end."""
     place = WorkspaceFacts("/w", f"agent/{task}", BASE, "t" * 40)
     definition = Task(TaskId(task), "Do it", service=service, intent=intent)
-    proposal = Proposal(ProposalId("P-1"), Permission.COMMIT, "commit", "Do it well\n\nBecause.", 1)
+    proposal = CommitProposal(ProposalId("P-1"), "commit", "Do it well\n\nBecause.", 1)
     end: tuple[Event, ...] = (TaskFinished(TaskId(task), status, reason),)
     if status is TaskStatus.DONE:
         end = (TaskCommitted(TaskId(task), CommitId("d" * 40), f"agent/{task}", "Do it well"), *end)

@@ -14,8 +14,7 @@ from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
 from agent_workbench.core.model import AnswerFigures, Purpose
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.plan.work_state import WorkState
-from agent_workbench.core.proposals import Proposal
-from agent_workbench.core.settings import Permission
+from agent_workbench.core.proposal_kinds import DiffProposal
 from agent_workbench.system.locks import FileLock
 from tests.adapters.journal.journals import NO_SECRETS, STORY, TASK, started, time_of, write_quickly
 
@@ -71,7 +70,7 @@ def test_what_was_done_is_counted_without_reading_all(tmp_path: Path) -> None:
     figures = AnswerFigures(prompt_tokens=100, answer_tokens=20)
     lying = e.ModelAnswered(1, '"kind":"task_finished","prompt_tokens":999', figures, "here")
     prompt = e.PromptBuilt(2, Purpose.EXECUTOR, 1, 100, "s")
-    waiting = e.ActionProposed(Proposal(ProposalId("P-1"), Permission.DIFF, "write_diff", "", 2))
+    waiting = e.ActionProposed(DiffProposal(ProposalId("P-1"), "write_diff", "", 2))
     write_quickly(tmp_path / IDS[0], (*STORY[:3], lying, prompt, lying, waiting))
     (summary,) = list_sessions(tmp_path)
     assert (summary.steps, summary.tokens, summary.waits, summary.status) == (2, 240, True, TaskStatus.IN_PROGRESS)

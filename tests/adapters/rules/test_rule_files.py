@@ -19,7 +19,8 @@ from agent_workbench.core.errors import ConfigError, TrustError
 from agent_workbench.core.events import ActionDecided, ActionProposed, SessionStarted
 from agent_workbench.core.history.mode_approvals import PastActions
 from agent_workbench.core.ids import CommitId, ProposalId, SessionId
-from agent_workbench.core.proposals import Proposal, Verdict
+from agent_workbench.core.proposal_kinds import DiffProposal
+from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.rules.matching import RuleScope, StoredRule
 from agent_workbench.core.settings import Permission, Rule
 from agent_workbench.core.yaml_documents.nodes import DocumentError
@@ -249,7 +250,7 @@ def test_own_rules_count_here_or_everywhere(tmp_path: Path) -> None:
 
 
 async def written(session: Path, parent: SessionId | None = None, copied: int | None = None) -> None:
-    proposal = Proposal(ProposalId("P-1"), Permission.DIFF, "write_diff", "x" * 9000, 1, diff="y" * 9000, paths=("a",))
+    proposal = DiffProposal(ProposalId("P-1"), "write_diff", "x" * 9000, 1, diff="y" * 9000, paths=("a",))
     writer = await asyncio.to_thread(JournalWriter.open_new, session, Redactor({}))
     await writer.append(0, "t", SessionStarted(SessionId(session.name), "r", CommitId("c"), "0", parent, copied))
     await writer.append(1, "t", ActionProposed(proposal))

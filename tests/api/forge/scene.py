@@ -21,10 +21,11 @@ from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.plan import Plan, Task, TaskOrigin, TaskStatus
 from agent_workbench.core.ports.stores import HeldSession
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskQueue
+from agent_workbench.core.proposal_kinds import DiffProposal
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.queue.result import TaskResult
 from agent_workbench.core.repo.workspace import WorkspaceFacts
-from agent_workbench.core.settings import Permission, Settings
+from agent_workbench.core.settings import Settings
 from agent_workbench.views.reports.task_result import task_result
 from tests.adapters.git.user import User
 from tests.adapters.journal.journals import time_of
@@ -38,7 +39,7 @@ diff --git a/src/app.py b/src/app.py
 -print('hello')
 +print("```")
 """
-CHANGE = Proposal(ProposalId("P-3"), Permission.DIFF, "write_diff", DIFF, 1, diff=DIFF, paths=("src/app.py",))
+CHANGE = DiffProposal(ProposalId("P-3"), "write_diff", DIFF, 1, diff=DIFF, paths=("src/app.py",))
 TASK = Task(TaskId("task-7"), "Round prices", "Half up.", origin=TaskOrigin.FORGE)
 
 

@@ -12,8 +12,8 @@ from agent_workbench.core.events import Author
 from agent_workbench.core.ids import ProposalId, TaskId
 from agent_workbench.core.plan import Task, TaskOrigin
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState
+from agent_workbench.core.proposal_kinds import CommandProposal, MergeProposal
 from agent_workbench.core.proposals import Proposal, Verdict
-from agent_workbench.core.settings import Permission
 from agent_workbench.core.settings.worker import ForgeSettings
 from tests.api.forge.scene import CHANGE, DIFF, TASK, Scene
 from tests.fakes.forge_server import AGENT, LABEL, ForgeServer
@@ -173,9 +173,9 @@ async def test_a_comment_of_ours_that_an_admin_rewrote_shows_nothing(
 @pytest.mark.parametrize(
     ("proposal", "why"),
     [
-        (Proposal(ProposalId("P-3"), Permission.MERGE, "merge", "merge it", 1), "merge"),
+        (MergeProposal(ProposalId("P-3"), "merge", "merge it", 1), "merge"),
         (replace(CHANGE, special=(".github/workflows/ci.yml",)), "approved at this machine"),
-        (Proposal(ProposalId("P-3"), Permission.COMMAND, "run_command", "make all", 1), "commands"),
+        (CommandProposal(ProposalId("P-3"), "run_command", "make all", 1), "commands"),
     ],
 )
 async def test_what_needs_a_local_person_has_no_reference_and_is_refused(
@@ -335,7 +335,7 @@ def test_users_are_compared_as_the_forge_does() -> None:
 async def test_the_worker_of_another_project_decides_nothing_that_waits_for_a_local_person(
     scene: Scene, server: ForgeServer
 ) -> None:
-    command = Proposal(ProposalId("P-3"), Permission.COMMAND, "run_command", "make release", 1)
+    command = CommandProposal(ProposalId("P-3"), "run_command", "make release", 1)
     item = await scene.parked(command)
     other = await task_queue(scene.repo, "other")
     await other.put(QueuedTask("task-7-b", "goal: x\n"))

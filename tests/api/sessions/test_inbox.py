@@ -16,12 +16,19 @@ from agent_workbench.core.errors import DecisionRefused, TrustError, UsageError
 from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.ids import ProposalId, SessionId, TaskId
 from agent_workbench.core.inbox import EXPIRED, InboxChoice, InboxFilter, Reference, reference_to, time_after
-from agent_workbench.core.inbox.risk import Risk
 from agent_workbench.core.patch.hashes import patch_hash
 from agent_workbench.core.patch.selection.choice import HunkChoice, partial_diff, selectable_parts
 from agent_workbench.core.patch.values import LeftOut
 from agent_workbench.core.ports.stores import HeldSession, Inbox
+from agent_workbench.core.proposal_kinds import (
+    CheckProposal,
+    CommandProposal,
+    DiffProposal,
+    ExternalProposal,
+    SummaryProposal,
+)
 from agent_workbench.core.proposals import COMPACT, MAX_DIFF_LINES, Proposal, Verdict
+from agent_workbench.core.proposed_action import Risk
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.settings.worker import ParkedEnd, WorkerSettings
 from tests.adapters.journal.journals import NO_SECRETS, STORY, started, time_of, write_quickly
@@ -48,9 +55,9 @@ diff --git a/.github/workflows/ci.yml b/.github/workflows/ci.yml
 +on: pull_request
 """
 WORKFLOW = ".github/workflows/ci.yml"
-COMMAND = Proposal(ProposalId("P-3"), Permission.COMMAND, "run_command", "make all", 1)
-CHANGE = Proposal(
-    ProposalId("P-3"), Permission.DIFF, "write_diff", DIFF, 1, diff=DIFF, paths=("a.py", WORKFLOW), special=(WORKFLOW,)
+COMMAND = CommandProposal(ProposalId("P-3"), "run_command", "make all", 1)
+CHANGE = DiffProposal(
+    ProposalId("P-3"), "write_diff", DIFF, 1, diff=DIFF, paths=("a.py", WORKFLOW), special=(WORKFLOW,)
 )
 APPROVE, REJECT = InboxChoice(Verdict.APPROVE), InboxChoice(Verdict.REJECT, "no")
 
@@ -192,12 +199,11 @@ async def test_a_made_up_reference_is_refused(repo: Repo) -> None:
 CHANGES: dict[str, Callable[[Proposal], Proposal]] = {
     "text": lambda it: replace(it, text="make any"),
     "diff": lambda it: replace(it, diff=DIFF),
-    "kind": lambda it: replace(it, kind=Permission.CHECK),
+    "kind": lambda it: CheckProposal(it.id, it.tool, it.text, it.step),
     "tool": lambda it: replace(it, tool="other"),
     "commands": lambda it: replace(it, commands=("true",)),
     "paths": lambda it: replace(it, paths=("a",)),
     "special": lambda it: replace(it, special=("a",)),
-    "brings": lambda it: replace(it, brings=("a",)),
     "id": lambda it: replace(it, id=ProposalId("P-4")),
 }
 
@@ -356,7 +362,7 @@ async def test_a_name_of_two_is_refused(repo: Repo) -> None:
 
 
 async def test_the_highest_risk_is_first_then_the_longest_wait(repo: Repo) -> None:
-    script = replace(COMMAND, kind=Permission.EXTERNAL)
+    script = ExternalProposal(COMMAND.id, COMMAND.tool, COMMAND.text, 1)
     low, high = await repo.parked(proposal=replace(CHANGE, special=())), await repo.parked(proposal=CHANGE)
     lower, higher = await repo.parked(proposal=replace(CHANGE, special=())), await repo.parked(proposal=script)
     items = await repo.inbox.items()
@@ -453,7 +459,7 @@ class TestExpiry:
         assert await self.inbox(repo, "2027-01-01T00:00:00.000000Z").reject_expired() == ()
 
     async def test_a_summary_that_the_task_needs_never_expires(self, repo: Repo) -> None:
-        await self.unattended(repo, replace(COMMAND, kind=Permission.SUMMARY, tool=COMPACT, fallback=True))
+        await self.unattended(repo, SummaryProposal(COMMAND.id, COMPACT, COMMAND.text, 1, fallback=True))
         assert await self.inbox(repo, "2027-01-01T00:00:00.000000Z").reject_expired() == ()
 
     async def test_a_clock_that_went_back_rejects_nothing(self, repo: Repo) -> None:

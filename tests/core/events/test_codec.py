@@ -22,7 +22,9 @@ from agent_workbench.core.events.codec import (
 )
 from agent_workbench.core.ids import ProposalId, TaskId
 from agent_workbench.core.plan import Plan, Task, TaskStatus
+from agent_workbench.core.proposal_kinds import KINDS, RECORDED_FIELDS
 from agent_workbench.core.recorded_value import RecordedValue
+from agent_workbench.core.settings import Permission
 from agent_workbench.core.tools.strict_json import JsonValue
 from tests.strategies import events
 
@@ -77,7 +79,30 @@ TESTS: JsonObject = {
 }
 
 
+PROPOSAL: JsonObject = {"id": "P-1", "kind": "diff", "tool": "write_diff", "text": "t", "step": 1}
+
+
+@pytest.mark.parametrize("name", PROPOSAL)
+def test_a_proposal_is_recorded_with_these_fields(name: str) -> None:
+    with pytest.raises(JournalError, match=f"missing field {name}"):
+        decode_event("action_proposed", {"proposal": {key: PROPOSAL[key] for key in PROPOSAL if key != name}})
+
+
+@pytest.mark.parametrize("kind", Permission)
+def test_every_kind_of_proposal_is_recorded_with_the_fields_of_all(kind: Permission) -> None:
+    event = decode_event("action_proposed", {"proposal": PROPOSAL | {"kind": kind.value}})
+    assert isinstance(event, e.ActionProposed)
+    assert type(event.proposal) is KINDS[kind]
+    name, body = encode_event(event)
+    recorded = body["proposal"]
+    assert isinstance(recorded, dict)
+    assert tuple(recorded) == RECORDED_FIELDS
+    assert {key: recorded[key] for key in PROPOSAL} == PROPOSAL | {"kind": kind.value}
+    assert decode_event(name, body) == event
+
+
 def test_the_bodies_the_refusals_start_from_are_good() -> None:
+    decode_event("action_proposed", {"proposal": PROPOSAL})
     decode_event("action_finished", FINISHED)
     finished = decode_event("tests_finished", TESTS)
     assert isinstance(finished, e.TestsFinished)
@@ -108,6 +133,13 @@ def test_the_bodies_the_refusals_start_from_are_good() -> None:
             FINISHED | {"cut_bytes": 10**5000},
             "cut_bytes: expected a number of at most 64 bits",
         ),
+        ("action_proposed", {}, "missing field proposal"),
+        ("action_proposed", {"proposal": "all"}, "proposal: expected an object, found a text"),
+        ("action_proposed", {"proposal": PROPOSAL | {"colour": "red"}}, "proposal: unknown field colour"),
+        ("action_proposed", {"proposal": PROPOSAL | {"playbook": 1}}, "proposal: unknown field playbook"),
+        ("action_proposed", {"proposal": PROPOSAL | {"kind": "fine"}}, "proposal.kind: 'fine' is not a known value"),
+        ("action_proposed", {"proposal": PROPOSAL | {"kind": ["diff"]}}, "proposal.kind: expected a text"),
+        ("action_proposed", {"proposal": PROPOSAL | {"diff": 1}}, "proposal.diff: expected a text"),
         ("tests_finished", TESTS | {"results": "all"}, "results: expected a list, found a text"),
         (
             "tests_finished",

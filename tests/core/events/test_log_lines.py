@@ -5,12 +5,20 @@ from hypothesis import given
 
 from agent_workbench.core import events as e
 from agent_workbench.core.checks.results import CheckPurpose, CheckResult
-from agent_workbench.core.events.log_lines import LINE_CHARS, describe, detail, log_line
+from agent_workbench.core.events.log_lines import LINE_CHARS, detail, log_line
 from agent_workbench.core.ids import CommitId, ProposalId, TaskId
 from agent_workbench.core.model import AnswerFigures, Purpose
 from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.proposal_kinds import (
+    CheckProposal,
+    CommandProposal,
+    CommitProposal,
+    DiffProposal,
+    MergeProposal,
+    ReadProposal,
+    SummaryProposal,
+)
 from agent_workbench.core.proposals import Proposal, Verdict
-from agent_workbench.core.settings import Permission
 from tests.strategies import events
 
 P1 = ProposalId("P-1")
@@ -78,25 +86,25 @@ def test_a_refusal_that_its_line_cuts_is_told_whole_below() -> None:
 @pytest.mark.parametrize(
     ("proposal", "words"),
     [
-        (Proposal(P1, Permission.DIFF, "write_diff", "", 1, paths=("a", "b")), "diff of a, b"),
-        (Proposal(P1, Permission.CHECK, "checks", "", 1, commands=("x", "y")), "checks: x; y"),
+        (DiffProposal(P1, "write_diff", "", 1, paths=("a", "b")), "diff of a, b"),
+        (CheckProposal(P1, "checks", "", 1, commands=("x", "y")), "checks: x; y"),
         (
-            Proposal(P1, Permission.CHECK, "checks", "", 1, commands=("x",), purpose=CheckPurpose.BASELINE),
+            CheckProposal(P1, "checks", "", 1, commands=("x",), purpose=CheckPurpose.BASELINE),
             "baseline: x",
         ),
-        (Proposal(P1, Permission.COMMAND, "run_command", "ls", 1), "command ls"),
-        (Proposal(P1, Permission.COMMIT, "commit", "Title\n\nmore", 1), "commit: Title"),
-        (Proposal(P1, Permission.MERGE, "merge", "", 1), "merge: "),
-        (Proposal(P1, Permission.READ, "grep", "{}", 1), "grep {}"),
-        (Proposal(P1, Permission.SUMMARY, "compact", "all is well", 1), "summary: all is well"),
+        (CommandProposal(P1, "run_command", "ls", 1), "command ls"),
+        (CommitProposal(P1, "commit", "Title\n\nmore", 1), "commit: Title"),
+        (MergeProposal(P1, "merge", "", 1), "merge: "),
+        (ReadProposal(P1, "grep", "{}", 1), "grep {}"),
+        (SummaryProposal(P1, "compact", "all is well", 1), "summary: all is well"),
     ],
 )
 def test_a_proposal_in_a_few_words(proposal: Proposal, words: str) -> None:
-    assert describe(proposal) == words
+    assert proposal.described == words
 
 
 def test_a_message_of_line_ends_has_no_first_line() -> None:
-    assert describe(Proposal(P1, Permission.COMMIT, "commit", "\n", 1)) == "commit: "
+    assert CommitProposal(P1, "commit", "\n", 1).described == "commit: "
 
 
 def test_a_compaction_before_the_first_step_sums_up_nothing() -> None:

@@ -19,12 +19,12 @@ from agent_workbench.core.ids import CommitId, ProposalId, SessionId
 from agent_workbench.core.inbox import InboxDecision, reference_to
 from agent_workbench.core.inbox.signed_decisions import decision_text
 from agent_workbench.core.patch.values import LeftOut
+from agent_workbench.core.proposal_kinds import CommandProposal
 from agent_workbench.core.proposals import Proposal, Verdict
-from agent_workbench.core.settings import Permission
 from agent_workbench.core.signed import SignedText
 
 SESSION, OTHER = SessionId("20260102T030405-abc234"), SessionId("20260103T030405-def567")
-PROPOSAL = Proposal(ProposalId("P-14"), Permission.COMMAND, "run_command", "make", 1)
+PROPOSAL = CommandProposal(ProposalId("P-14"), "run_command", "make", 1)
 PART = replace(PROPOSAL, text="make part")
 
 

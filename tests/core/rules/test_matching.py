@@ -5,8 +5,9 @@ import pytest
 from agent_workbench.core.events import ActionDecided, ActionProposed, Event, ProposalReplaced, Recorded
 from agent_workbench.core.events.plan import Author
 from agent_workbench.core.history.mode_approvals import PastActions, session_actions, would_be_allowed
-from agent_workbench.core.ids import ProposalId, SessionId
-from agent_workbench.core.proposals import Proposal, Verdict
+from agent_workbench.core.ids import SessionId
+from agent_workbench.core.proposal_kinds import KINDS
+from agent_workbench.core.proposals import ANSWER_SERVER, Proposal, Verdict
 from agent_workbench.core.rules.matching import (
     is_wide,
     offered_rules,
@@ -14,10 +15,11 @@ from agent_workbench.core.rules.matching import (
     rule_problem,
     rule_words,
     runs_only,
-    source_tool,
 )
 from agent_workbench.core.settings import Permission, Rule
-from agent_workbench.core.tools.permissions import CALLS
+from tests.fakes.runs import made_of
+
+CALLS = frozenset(kind for kind in Permission if KINDS[kind].calls)
 
 SESSION = SessionId("20260102T030405-abc234")
 
@@ -35,7 +37,7 @@ def proposal(
     special: tuple[str, ...] = (),
     spec: str = "",
 ) -> Proposal:
-    return Proposal(ProposalId(number), kind, tool, text, 1, commands=commands, paths=paths, special=special, spec=spec)
+    return made_of(kind, tool, text, id=number, commands=commands, paths=paths, special=special, spec=spec)
 
 
 def diff(*paths: str, special: tuple[str, ...] = ()) -> Proposal:
@@ -224,8 +226,8 @@ def test_what_is_offered_fits_and_grows(kind: Permission) -> None:
         Permission.SUMMARY: ["any summary"],
         Permission.FINISH: ["any finish"],
         Permission.KNOWLEDGE: ["any knowledge"],
-        **{each: [f"{each} tool {source_tool(waits)}"] for each in CALLS},
-        Permission.SCRIPT: [f"one script, {source_tool(waits)}"],
+        **{each: [f"{each} tool {waits.rule_tool}"] for each in CALLS},
+        Permission.SCRIPT: [f"one script, {waits.rule_tool}"],
     }[kind]
 
 
@@ -251,6 +253,13 @@ def test_a_rule_for_a_script_approves_this_script_and_no_other() -> None:
     by_spec = Rule(Permission.SCRIPT, tool=f"run_python_script@{DIGEST}")
     assert rule_problem(by_spec)
     assert not rule_allows(by_spec, waits)
+
+
+def test_no_rule_answers_a_server() -> None:
+    asked = proposal(Permission.EXTERNAL, "{}", tool=ANSWER_SERVER, spec=DIGEST)
+    rule = Rule(Permission.EXTERNAL, tool=f"{ANSWER_SERVER}@{DIGEST}")
+    assert rule_problem(rule) == ""
+    assert (rule_allows(rule, asked), offered_rules(asked)) == (False, ())
 
 
 @pytest.mark.parametrize("tool", ["weather", "weather@", f"@{DIGEST}", f"a b@{DIGEST}", f"weather@{DIGEST}0", "*"])

@@ -4,7 +4,8 @@ from agent_workbench.core import events as e
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import CommitId, ProposalId, TaskId
 from agent_workbench.core.plan import Task, TaskStatus
-from agent_workbench.core.proposals import OFFER_NOTES, PROPOSE_PLAN, Proposal, ProposalStage, Verdict
+from agent_workbench.core.proposal_kinds import KINDS
+from agent_workbench.core.proposals import OFFER_NOTES, PROPOSE_PLAN, ProposalStage, Verdict
 from agent_workbench.core.repo.workspace import WorkspaceFacts
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState, TaskRun
@@ -23,7 +24,7 @@ def state_after(*told: e.Event) -> SessionState:
 
 
 def proposed(number: int, tool: str, kind: Permission = Permission.READ) -> e.ActionProposed:
-    return e.ActionProposed(Proposal(ProposalId(f"P-{number}"), kind, tool, "text", 1))
+    return e.ActionProposed(KINDS[kind](ProposalId(f"P-{number}"), tool, "text", 1))
 
 
 def decided(number: int, verdict: Verdict) -> e.ActionDecided:

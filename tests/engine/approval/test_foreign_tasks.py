@@ -11,10 +11,20 @@ from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import CommitId, ProposalId
 from agent_workbench.core.plan import Task, TaskEdit, TaskOrigin
+from agent_workbench.core.proposal_kinds import (
+    CheckProposal,
+    CommandProposal,
+    DiffProposal,
+    ExternalProposal,
+    InfrastructureProposal,
+    MergeProposal,
+    PlanProposal,
+    ScriptProposal,
+)
 from agent_workbench.core.proposals import CHECKS, Proposal, Verdict
 from agent_workbench.core.repo.workspace import SandboxFacts, WorkspaceFacts
 from agent_workbench.core.rules.foreign_tasks import local_person_reason
-from agent_workbench.core.rules.matching import RuleScope, StoredRule, source_tool
+from agent_workbench.core.rules.matching import RuleScope, StoredRule
 from agent_workbench.core.settings import Approval, ApprovalMode, Approvals, Limits, Permission, Rule, Settings
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.engine.approval.policy import parking_reason, ruling
@@ -24,20 +34,20 @@ from tests.engine.stage import T1, a_stage, call, task
 P1 = ProposalId("P-1")
 TEST, LINT, OWN = "pytest -q", "ruff check .", "make canary"
 DIGEST = "0123456789abcdef"
-PLAYBOOK = Proposal(P1, Permission.INFRASTRUCTURE, "run_playbook", "", 1)
+PLAYBOOK = InfrastructureProposal(P1, "run_playbook", "", 1)
 FOREIGN = [each for each in TaskOrigin if each is not TaskOrigin.LOCAL]
 EVERYTHING = Approvals(**{each.value: Approval.AUTO for each in Permission})  # type: ignore[arg-type]
 ASK = Approvals(check=Approval.ASK)
 
 
 def checks(*lines: str) -> Proposal:
-    return Proposal(P1, Permission.CHECK, CHECKS, "", 1, commands=lines, purpose=CheckPurpose.BASELINE)
+    return CheckProposal(P1, CHECKS, "", 1, commands=lines, purpose=CheckPurpose.BASELINE)
 
 
-COMMAND = Proposal(P1, Permission.COMMAND, "run_command", OWN, 1, commands=(OWN,))
-SCRIPT = Proposal(P1, Permission.SCRIPT, "run_python_script", '{"script": "x"}', 1, spec=DIGEST)
-EXTERNAL = Proposal(P1, Permission.EXTERNAL, "deploy", "{}", 1, spec=DIGEST)
-PLAN = Proposal(P1, Permission.PLAN, "plan_add", "{}", 1, spec=DIGEST)
+COMMAND = CommandProposal(P1, "run_command", OWN, 1, commands=(OWN,))
+SCRIPT = ScriptProposal(P1, "run_python_script", '{"script": "x"}', 1, spec=DIGEST)
+EXTERNAL = ExternalProposal(P1, "deploy", "{}", 1, spec=DIGEST)
+PLAN = PlanProposal(P1, "plan_add", "{}", 1, spec=DIGEST)
 
 
 def state_of(
@@ -79,8 +89,8 @@ def test_nothing_general_opens_its_commands(proposal: Proposal, *, headless: boo
     ("proposal", "rule"),
     [
         (COMMAND, Rule(Permission.COMMAND, commands=("x", OWN))),
-        (SCRIPT, Rule(Permission.SCRIPT, tool=source_tool(SCRIPT))),
-        (EXTERNAL, Rule(Permission.EXTERNAL, tool=source_tool(EXTERNAL))),
+        (SCRIPT, Rule(Permission.SCRIPT, tool=SCRIPT.rule_tool)),
+        (EXTERNAL, Rule(Permission.EXTERNAL, tool=EXTERNAL.rule_tool)),
         (checks(OWN), Rule(Permission.CHECK, commands=(OWN,))),
         (checks(OWN, TEST), Rule(Permission.CHECK, commands=(OWN, TEST))),
     ],
@@ -134,7 +144,7 @@ def test_special_files_of_a_tasks_own_edits_wait_for_a_person(edits: tuple[TaskE
     state = state_of(TaskOrigin.LOCAL)
     assert state.run is not None
     state = replace(state, main=replace(state.run, definition=replace(state.run.definition, edits=edits)))
-    change = Proposal(P1, Permission.DIFF, "write_diff", "", 1, paths=("a",), special=(".gitattributes",))
+    change = DiffProposal(P1, "write_diff", "", 1, paths=("a",), special=(".gitattributes",))
     found = ruling(state, change)
     assert (found is None) is parked
     assert found is None or found.verdict is Verdict.REJECT
@@ -166,10 +176,10 @@ async def test_a_planted_command_does_not_run(tmp_path: Path, origin: TaskOrigin
 @pytest.mark.parametrize(
     ("proposal", "origin", "reason"),
     [
-        (Proposal(P1, Permission.MERGE, "merge", "", 1), TaskOrigin.LOCAL, "merge"),
+        (MergeProposal(P1, "merge", "", 1), TaskOrigin.LOCAL, "merge"),
         *((PLAYBOOK, each, "run of a playbook") for each in TaskOrigin),
-        (Proposal(P1, Permission.DIFF, "write_diff", "", 1, special=(".gitmodules",)), TaskOrigin.LOCAL, ".gitmodules"),
-        (Proposal(P1, Permission.DIFF, "write_diff", "", 1, paths=("a",)), TaskOrigin.FORGE, ""),
+        (DiffProposal(P1, "write_diff", "", 1, special=(".gitmodules",)), TaskOrigin.LOCAL, ".gitmodules"),
+        (DiffProposal(P1, "write_diff", "", 1, paths=("a",)), TaskOrigin.FORGE, ""),
         (COMMAND, TaskOrigin.FORGE, "came from elsewhere"),
         (SCRIPT, TaskOrigin.REPOSITORY, "came from elsewhere"),
         (checks(OWN, TEST), TaskOrigin.DATABASE, "came from elsewhere"),

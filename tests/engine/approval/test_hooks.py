@@ -29,7 +29,8 @@ from agent_workbench.core.inbox import InboxDecision, reference_to
 from agent_workbench.core.intents import AbortTask, ApproveProposal, EditProposal, Leave, RejectProposal
 from agent_workbench.core.intents.outcomes import Accepted, Refused
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.proposals import Proposal, Verdict, shown_sha
+from agent_workbench.core.proposal_kinds import KINDS
+from agent_workbench.core.proposals import Verdict, shown_sha
 from agent_workbench.core.repo.workspace import SandboxFacts
 from agent_workbench.core.settings import Approval, Approvals, Limits, Permission, Settings
 from agent_workbench.core.settings.hooks import HookPoint, HookSettings
@@ -151,7 +152,7 @@ def test_no_answer_ever_approves(
     kind: Permission, approval: Approval, verdict: HookVerdict | None, *, headless: bool
 ) -> None:
     """Whatever hooks say, an approval stays one or becomes less, and nothing becomes an approval."""
-    proposal = Proposal(ProposalId("P-1"), kind, "write_diff", "text", 1, paths=("a.py",))
+    proposal = KINDS[kind](ProposalId("P-1"), "write_diff", "text", 1, paths=("a.py",))
     config = SessionConfigured(
         *(Approvals(**{kind.value: approval}), Limits(), (), "", "", 10, 1.0),  # type: ignore[arg-type]
         SandboxFacts("bwrap", holds=True, network=False),

@@ -19,17 +19,20 @@ from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import ApproveProposal, ChangeMode, Leave
 from agent_workbench.core.intents.outcomes import Accepted, Refused
+from agent_workbench.core.proposal_kinds import KINDS
 from agent_workbench.core.proposals import MERGE, Proposal, Verdict, shown_sha
 from agent_workbench.core.rules.matching import RuleScope
 from agent_workbench.core.rules.modes import MODE_RULES, ActiveMode, decided_in, next_mode
 from agent_workbench.core.settings import Approval, ApprovalMode, Approvals, Permission, Settings
 from agent_workbench.core.state.session_state import SessionState
-from agent_workbench.core.tools.permissions import CALLS
 from agent_workbench.engine.approval.policy import PolicyDecision, ruling
 from agent_workbench.views.transcript.transcript import transcript_of
 from tests.engine.front import in_front_of
 from tests.engine.stage import FINISH, a_stage, call, change, diff, reopened
 from tests.fakes import runs
+from tests.fakes.runs import made_of
+
+CALLS = frozenset(kind for kind in Permission if KINDS[kind].calls)
 
 ASK, EDITS, UNTIL_DONE = ApprovalMode.ASK, ApprovalMode.ACCEPT_EDITS, ApprovalMode.ACCEPT_UNTIL_DONE
 OPENED = {
@@ -52,12 +55,11 @@ def state_of(*events: Event) -> SessionState:
 def proposed(kind: Permission, *, special: tuple[str, ...] = (), name: str = "P-900") -> Proposal:
     """Return a proposal of each kind that a rule would match if there is one for everything of this kind."""
     tool = MERGE if kind is Permission.MERGE else "some_tool"
-    return Proposal(
-        ProposalId(name),
+    return made_of(
         kind,
         tool,
         "true",
-        1,
+        id=name,
         diff=diff("wrong", "right"),
         commands=("true",),
         paths=("answer.txt",),

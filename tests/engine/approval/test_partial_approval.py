@@ -23,6 +23,7 @@ from agent_workbench.core.patch.selection.carried_choice import carry_choice
 from agent_workbench.core.patch.selection.choice import HunkChoice
 from agent_workbench.core.patch.selection.partial_patch import hunk_text, leave_out, with_hunk_text
 from agent_workbench.core.patch.values import OWN_BOUNDS, FileContent, HunkFate, LeftOut, LineKind
+from agent_workbench.core.proposal_kinds import DiffProposal
 from agent_workbench.core.proposals import Proposal, Verdict, shown_sha
 from agent_workbench.core.settings import Approval, Approvals, Permission
 from agent_workbench.engine.approval.partial_approval import part_of, verdicts
@@ -89,7 +90,7 @@ CHOICES = st.tuples(
 def test_what_is_applied_is_the_diff_with_those_lines_left_out(chosen: tuple[set[int], ...]) -> None:
     left = tuple(LeftOut(hunk.id, tuple(lines)) for hunk, lines in zip(HUNKS, chosen, strict=True) if lines)
     rest = leave_out(PATCH, left)
-    whole = Proposal(ProposalId("P-1"), Permission.DIFF, "write_diff", DIFF, 1, DIFF)
+    whole = DiffProposal(ProposalId("P-1"), "write_diff", DIFF, 1, DIFF)
     taken = part_of(whole, rest, verdicts(PATCH, left, HunkFate.TAKEN))
     assert not taken.diff or taken.patch == parse_patch(taken.diff, OWN_BOUNDS)
     contents = {path: FileContent(text.encode()) for path, text in START.items()}

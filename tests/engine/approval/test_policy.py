@@ -3,6 +3,7 @@
 import itertools
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -31,9 +32,10 @@ from agent_workbench.core.patch.hashes import patch_hash, selectable_ids
 from agent_workbench.core.patch.reader.patch_reader import parse_patch
 from agent_workbench.core.patch.values import PatchBounds
 from agent_workbench.core.plan import Constraints, PathScope
+from agent_workbench.core.proposal_kinds import KINDS
 from agent_workbench.core.proposals import Proposal, Verdict, shown_sha
 from agent_workbench.core.repo.workspace import SandboxFacts
-from agent_workbench.core.rules.matching import RuleScope, decided_by, source_tool
+from agent_workbench.core.rules.matching import RuleScope, decided_by
 from agent_workbench.core.settings import (
     Approval,
     Approvals,
@@ -45,7 +47,6 @@ from agent_workbench.core.settings import (
     SkillSettings,
 )
 from agent_workbench.core.state.session_state import SessionState
-from agent_workbench.core.tools.permissions import CALLS
 from agent_workbench.engine.approval.policy import PolicyDecision, ruling
 from agent_workbench.engine.session.unattended import run_unattended
 from agent_workbench.views.diff.lines import diff_lines
@@ -54,6 +55,9 @@ from agent_workbench.views.gate.diff_pane import view_diff
 from tests.engine.front import in_front_of
 from tests.engine.killing import run_until_killed
 from tests.engine.stage import FINISH, OPEN, T1, a_stage, call, change, diff, reflexion, reopened, task
+from tests.fakes.runs import made_of
+
+CALLS = frozenset(kind for kind in Permission if KINDS[kind].calls)
 
 CHECKS_OPEN = Approvals(check=Approval.AUTO)
 COMMANDS = Settings(tools_allowed=("run_command", "write_diff", "finish"))
@@ -62,9 +66,7 @@ DIGEST = "0123456789abcdef"
 
 def proposal_of(kind: Permission, *, special: tuple[str, ...] = ()) -> Proposal:
     spec = DIGEST if kind in CALLS else ""
-    return Proposal(
-        ProposalId("P-1"), kind, "grep", "text", 1, commands=("text",), paths=("a.py",), special=special, spec=spec
-    )
+    return made_of(kind, "grep", "text", commands=("text",), paths=("a.py",), special=special, spec=spec)
 
 
 KEPT = {
@@ -72,7 +74,7 @@ KEPT = {
     Permission.DIFF: Rule(Permission.DIFF, paths=("**",)),
     Permission.COMMAND: Rule(Permission.COMMAND, commands=("text",)),
     **{kind: Rule(kind, any=True) for kind in set(Permission) - {Permission.READ, Permission.DIFF, Permission.COMMAND}},
-    **{kind: Rule(kind, tool=source_tool(proposal_of(kind))) for kind in CALLS},
+    **{kind: Rule(kind, tool=proposal_of(kind).rule_tool) for kind in CALLS},
 }
 # `once` is for checks, and tried in test_reviewed_files.py.
 ALWAYS = [each for each in Approval if each is not Approval.ONCE]
@@ -155,8 +157,11 @@ def test_what_is_shown_decides_the_hash(data: st.DataObject) -> None:
     fields = {name: data.draw(each) for name, each in CHANGED_FIELDS.items()}
     name = data.draw(st.sampled_from(sorted(CHANGED_FIELDS)))
     changed = data.draw(CHANGED_FIELDS[name].filter(lambda it: it != fields[name]))
-    one = replace(proposal_of(Permission.READ), **fields)
-    assert shown_sha(one) != shown_sha(replace(one, **{name: changed}))
+    assert shown_sha(_with_fields(**fields)) != shown_sha(_with_fields(**{**fields, name: changed}))
+
+
+def _with_fields(kind: Permission, **fields: Any) -> Proposal:
+    return KINDS[kind](ProposalId("P-1"), **fields)
 
 
 async def test_an_approval_names_what_it_lets_through(tmp_path: Path) -> None:

@@ -11,13 +11,17 @@ from agent_workbench.core.patch.diff_text import render_patch
 from agent_workbench.core.patch.hashes import patch_hash
 from agent_workbench.core.patch.selection.partial_patch import leave_out
 from agent_workbench.core.patch.values import LeftOut
-from agent_workbench.core.proposals import MAX_DIFF_LINES, Proposal, is_too_long, shown_sha, unreviewed_paths
+from agent_workbench.core.proposal_kinds import CommitProposal
+from agent_workbench.core.proposals import MAX_DIFF_LINES, is_too_long, shown_sha
+from agent_workbench.core.proposed_action import TaskChange
 from agent_workbench.core.rules.matching import RuleScope
 from agent_workbench.core.settings import Approval, Approvals, Permission, Rule, Settings
-from agent_workbench.views.gate.diff_pane import DiffView, view_diff
+from agent_workbench.views.gate.diff_pane import view_diff
 from agent_workbench.views.gate.gate_bar import view_gate
+from agent_workbench.views.gate.proposal_views import DiffView
 from tests.engine.front import Front, in_front_of
 from tests.engine.stage import ANSWER, FINISH, Stage, a_stage, call, change, task
+from tests.fakes.runs import of_kind
 
 CHECKS_OPEN = Approvals(check=Approval.AUTO)
 ONCE = Approvals(check=Approval.ONCE)
@@ -54,12 +58,12 @@ async def test_what_was_approved_is_folded_in_the_commit_and_in_the_merge(tmp_pa
         await front.approve(Permission.DIFF)
         await front.approve(Permission.DIFF)
         commit = await front.gate(Permission.COMMIT)
-        assert commit.paths == commit.reviewed == ("README.md", ANSWER)
+        assert commit.paths == of_kind(TaskChange, commit).reviewed == ("README.md", ANSWER)
         assert (folded(front), view(front).special) == ([0, 1], ())
         assert "2 files exactly as you approved them: folded" in notes(front)
         await front.approve(Permission.COMMIT)
         merge = await front.gate(Permission.MERGE)
-        assert (merge.reviewed, folded(front)) == (merge.paths, [0, 1])
+        assert (of_kind(TaskChange, merge).reviewed, folded(front)) == (merge.paths, [0, 1])
 
 
 async def test_a_diff_that_a_rule_approved_is_not_folded(tmp_path: Path) -> None:
@@ -72,12 +76,15 @@ async def test_a_diff_that_a_rule_approved_is_not_folded(tmp_path: Path) -> None
         await front.outcome(ChangeRule(README, RuleScope.SESSION))
         await front.approve(Permission.DIFF)
         commit = await front.gate(Permission.COMMIT)
-        assert (commit.reviewed, unreviewed_paths(commit)) == ((ANSWER,), ("README.md",))
+        assert (of_kind(TaskChange, commit).reviewed, commit.unreviewed_paths) == ((ANSWER,), ("README.md",))
         assert (folded(front), view(front).special) == ([1], ("README.md",))
         assert "1 file you did not approve exactly so before: shown in full" in notes(front)
         await front.approve(Permission.COMMIT)
         merge = await front.gate(Permission.MERGE)
-        assert (merge.reviewed, folded(front)) == (merge.paths, [0, 1])  # the commit has shown all of it
+        assert (of_kind(TaskChange, merge).reviewed, folded(front)) == (
+            merge.paths,
+            [0, 1],
+        )  # the commit has shown all of it
 
 
 async def test_what_nobody_saw_is_folded_nowhere(tmp_path: Path) -> None:
@@ -85,7 +92,7 @@ async def test_what_nobody_saw_is_folded_nowhere(tmp_path: Path) -> None:
     async with a_stage(tmp_path, [RIGHT, FINISH], approvals=unseen) as stage, in_front_of(stage) as front:
         await front.start()
         merge = await front.gate(Permission.MERGE)
-        assert (merge.reviewed, folded(front), view(front).special) == ((), [], (ANSWER,))
+        assert (of_kind(TaskChange, merge).reviewed, folded(front), view(front).special) == ((), [], (ANSWER,))
         assert "1 file you did not approve exactly so before" in notes(front)
 
 
@@ -102,7 +109,7 @@ async def test_one_line_that_a_rule_approved_unfolds_its_file(tmp_path: Path) ->
         await front.approve(Permission.DIFF)
         commit = await front.gate(Permission.COMMIT)
         assert "+# Helped" in commit.diff
-        assert commit.reviewed == (ANSWER,)
+        assert of_kind(TaskChange, commit).reviewed == (ANSWER,)
 
 
 async def test_an_edit_in_the_worktree_after_the_approval_is_in_no_commit(tmp_path: Path) -> None:
@@ -115,7 +122,11 @@ async def test_an_edit_in_the_worktree_after_the_approval_is_in_no_commit(tmp_pa
             in_worktree(stage, "new.txt").write_text("mine\n")
             await front.approve(Permission.COMMIT)
             merge = await front.gate(Permission.MERGE)
-            assert (commit.reviewed, merge.reviewed, merge.diff) == ((ANSWER,), (ANSWER,), commit.diff)
+            assert (of_kind(TaskChange, commit).reviewed, of_kind(TaskChange, merge).reviewed, merge.diff) == (
+                (ANSWER,),
+                (ANSWER,),
+                commit.diff,
+            )
         (made,) = [event for event in stage.events if isinstance(event, TaskCommitted)]
         assert stage.git("show", f"{made.commit}:{ANSWER}") == "right"
 
@@ -135,7 +146,7 @@ async def test_an_edit_in_the_worktree_that_the_next_diff_shows_is_reviewed_with
         await front.approve(Permission.DIFF)
         commit = await front.gate(Permission.COMMIT)
         assert "+and mine" in commit.diff
-        assert commit.reviewed == (ANSWER,)
+        assert of_kind(TaskChange, commit).reviewed == (ANSWER,)
 
 
 async def test_a_part_of_a_diff_is_reviewed_as_it_was_taken(tmp_path: Path) -> None:
@@ -151,7 +162,7 @@ async def test_a_part_of_a_diff_is_reviewed_as_it_was_taken(tmp_path: Path) -> N
         await front.submit(ApproveProposal(waiting.id, shown_sha(waiting), left, taken))
         commit = await front.gate(Permission.COMMIT)
         assert "left out" not in commit.diff
-        assert commit.reviewed == ("README.md",)
+        assert of_kind(TaskChange, commit).reviewed == ("README.md",)
 
 
 async def test_new_removed_and_renamed_files_and_modes_are_reviewed_too(tmp_path: Path) -> None:
@@ -170,7 +181,7 @@ async def test_new_removed_and_renamed_files_and_modes_are_reviewed_too(tmp_path
         for _ in range(4):
             await front.approve(Permission.DIFF)
         commit = await front.gate(Permission.COMMIT)
-        assert commit.paths == commit.reviewed == ("README.md", ANSWER, "new.sh", "renamed.txt")
+        assert commit.paths == of_kind(TaskChange, commit).reviewed == ("README.md", ANSWER, "new.sh", "renamed.txt")
         assert folded(front) == [0, 1, 2, 3]
 
 
@@ -187,7 +198,7 @@ async def test_a_diff_that_was_undone_counts_no_more(tmp_path: Path) -> None:
         await front.passed(second)
         await front.approve(Permission.DIFF)
         commit = await front.gate(Permission.COMMIT)
-        assert commit.paths == commit.reviewed == (ANSWER,)
+        assert commit.paths == of_kind(TaskChange, commit).reviewed == (ANSWER,)
 
 
 async def test_a_merge_that_changes_a_file_otherwise_shows_that_file(tmp_path: Path) -> None:
@@ -205,7 +216,7 @@ async def test_a_merge_that_changes_a_file_otherwise_shows_that_file(tmp_path: P
         stage.user.commit("Change the beginning")
         await front.approve(Permission.COMMIT)
         merge = await front.gate(Permission.MERGE)
-        assert (merge.reviewed, view(front).special) == ((ANSWER,), ("README.md",))
+        assert (of_kind(TaskChange, merge).reviewed, view(front).special) == ((ANSWER,), ("README.md",))
 
 
 async def test_what_a_check_wrote_is_in_no_commit(tmp_path: Path) -> None:
@@ -217,21 +228,21 @@ async def test_what_a_check_wrote_is_in_no_commit(tmp_path: Path) -> None:
         await front.start()
         shown = await front.approve(Permission.DIFF)
         commit = await front.gate(Permission.COMMIT)
-        assert (commit.diff, commit.reviewed) == (shown.diff, (ANSWER,))
+        assert (commit.diff, of_kind(TaskChange, commit).reviewed) == (shown.diff, (ANSWER,))
         assert not os.path.lexists(in_worktree(stage, "made.txt"))
 
 
 def test_a_huge_commit_can_be_approved_only_where_all_of_it_was_shown(tmp_path: Path) -> None:
     long = "".join(f"+{number}\n" for number in range(MAX_DIFF_LINES + 1))
     diff = f"--- /dev/null\n+++ b/a\n@@ -0,0 +1,{MAX_DIFF_LINES + 1} @@\n{long}"
-    shown = Proposal("P-1", Permission.COMMIT, "commit", "Commit", 1, diff, paths=("a",), reviewed=("a",))  # type: ignore[arg-type]
+    shown = CommitProposal("P-1", "commit", "Commit", 1, diff, paths=("a",), reviewed=("a",))  # type: ignore[arg-type]
     assert not is_too_long(shown)
     assert is_too_long(replace(shown, reviewed=()))
     assert not is_too_long(replace(shown, reviewed=None))  # of an older journal, where that is not known
 
 
 def test_the_digest_of_a_commit_covers_what_was_folded() -> None:
-    shown = Proposal("P-1", Permission.COMMIT, "commit", "Commit", 1, "diff", paths=("a",))  # type: ignore[arg-type]
+    shown = CommitProposal("P-1", "commit", "Commit", 1, "diff", paths=("a",))  # type: ignore[arg-type]
     digests = {shown_sha(replace(shown, reviewed=reviewed)) for reviewed in (None, (), ("a",))}
     assert len(digests) == 3
 

@@ -20,6 +20,7 @@ from agent_workbench.core.intents import (
     SkipProposal,
 )
 from agent_workbench.core.model import Purpose
+from agent_workbench.core.proposal_kinds import SummaryProposal
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Approval, Limits, Permission, Settings
 from agent_workbench.engine.compaction.compacted_context import JOIN_TOKENS, compact_context
@@ -33,6 +34,7 @@ from tests.engine.killing import run_until_killed
 from tests.engine.stage import FINISH, OPEN, T1, WRITES_DIFFS, Stage, a_stage, call, change, kinds, reflexion, reopened
 from tests.engine.test_executor import run
 from tests.fakes.ports import FACTS, Break, Cut, GivenChunks, Hang, Saying, words
+from tests.fakes.runs import of_kind
 
 SMALL_TOKENS = 1_350
 SMALL = replace(FACTS, context_tokens=SMALL_TOKENS)
@@ -114,7 +116,7 @@ async def test_the_user_reads_edits_and_lets_it_through(tmp_path: Path) -> None:
         async with in_front_of(stage) as front:
             await front.start()
             waits = await front.gate(Permission.SUMMARY)
-            assert (waits.text, waits.fallback) == (SUMMARY.removeprefix("Summary: "), False)
+            assert (waits.text, of_kind(SummaryProposal, waits).fallback) == (SUMMARY.removeprefix("Summary: "), False)
             edited = await front.edit(Permission.SUMMARY, "only answer.txt matters\n")
             assert edited.text == "only answer.txt matters"
             await front.approve(Permission.SUMMARY)
@@ -136,8 +138,9 @@ async def test_what_is_told_at_the_gate_is_what_comes_of_it(tmp_path: Path) -> N
             await front.gate(Permission.MERGE)
     (filled,) = [event for event in stage.events if isinstance(event, e.ContextFilled)]
     before, after = filled.prompt_tokens, stage.model.requests[3].prompt_tokens
-    assert edited.outlook is not None
-    assert (edited.outlook.before, edited.outlook.after) == (before, after)
+    outlook = of_kind(SummaryProposal, edited).outlook
+    assert outlook is not None
+    assert (outlook.before, outlook.after) == (before, after)
     longer = words(SUMMARY.removeprefix("Summary: ")) - words("only answer.txt matters")
     assert gate.more == f"frees {before - after - longer:,} of {before:,} tokens"
     said = " ".join(block.text for block in diff.notes)
@@ -167,11 +170,11 @@ async def test_a_refused_summary_is_written_again_and_at_last_by_us(tmp_path: Pa
             await front.start()
             for number in range(3):
                 waits = await front.gate(Permission.SUMMARY)
-                assert not waits.fallback
+                assert not of_kind(SummaryProposal, waits).fallback
                 await front.submit(RejectProposal(waits.id, f"reason {number}"))
                 await front.passed(waits)
             ours = await front.gate(Permission.SUMMARY)
-            assert ours.fallback
+            assert of_kind(SummaryProposal, ours).fallback
             assert "read_file" in ours.text
             assert "long1.txt" in ours.text
             for refusal in (RejectProposal(ours.id, "no"), SkipProposal(ours.id)):
@@ -194,7 +197,7 @@ async def test_passing_over_the_models_summary_takes_ours(tmp_path: Path) -> Non
         async with in_front_of(stage) as front:
             await front.start()
             await front.skip(Permission.SUMMARY)
-            assert (await front.gate(Permission.SUMMARY)).fallback
+            assert of_kind(SummaryProposal, await front.gate(Permission.SUMMARY)).fallback
             await front.approve(Permission.SUMMARY)
             await front.until(lambda it: it.live.streaming and it.live.streaming.text)
         assert compacted(stage).by is e.Author.WORKBENCH
@@ -395,7 +398,7 @@ async def test_the_user_may_want_a_summary_and_do_without_it(tmp_path: Path, *, 
             assert "already" in await front.notice(CompactContext())
             await front.approve(Permission.DIFF)
             waits = await front.gate(Permission.SUMMARY)
-            assert not waits.fallback
+            assert not of_kind(SummaryProposal, waits).fallback
             await (front.skip if skips else front.approve)(Permission.SUMMARY)
             await front.gate(Permission.MERGE)
         assert len(of(stage, e.ContextCompacted)) == int(not skips)

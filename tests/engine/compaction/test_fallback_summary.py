@@ -10,16 +10,16 @@ from agent_workbench.core import events as e
 from agent_workbench.core.checks.results import CheckPurpose, CheckResult
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.model import AnswerFigures, Purpose
-from agent_workbench.core.proposals import Proposal, Verdict
-from agent_workbench.core.settings import Permission
+from agent_workbench.core.proposal_kinds import CheckProposal, DiffProposal, ReadProposal, SummaryProposal
+from agent_workbench.core.proposals import Verdict
 from agent_workbench.engine.compaction.compacted_context import locate_lines
 from agent_workbench.engine.compaction.summary_request import fallback_summary
 from agent_workbench.engine.prompt.step_history import count_answers
 
 P1, P2, P9 = ProposalId("P-1"), ProposalId("P-2"), ProposalId("P-9")
-READ = Proposal(P1, Permission.READ, "read_file", '{"path": "a.py"}', 1)
-DIFF = Proposal(P2, Permission.DIFF, "write_diff", "--- a", 2, paths=("a.py", "b.py"))
-COMPACT = Proposal(P9, Permission.SUMMARY, "compact", "short", 3)
+READ = ReadProposal(P1, "read_file", '{"path": "a.py"}', 1)
+DIFF = DiffProposal(P2, "write_diff", "--- a", 2, paths=("a.py", "b.py"))
+COMPACT = SummaryProposal(P9, "compact", "short", 3)
 BUILT = e.PromptBuilt(1, Purpose.EXECUTOR, 1, 1, "sha")
 
 
@@ -63,7 +63,7 @@ def recorded(*events: e.Event) -> tuple[e.Recorded, ...]:
 
 
 def test_checks_are_told_with_how_they_ended() -> None:
-    checks = Proposal(P1, Permission.CHECK, "checks", "", 1, commands=("make test", "make lint"))
+    checks = CheckProposal(P1, "checks", "", 1, commands=("make test", "make lint"))
     results = (CheckResult("make test", 1, "F", 1.0), CheckResult("make lint", 0, "", 1.0))
     done = e.ActionFinished(P1, e.ActionResult.OK, "The final checks:\nChecks failed.")
     ran = (e.ActionProposed(checks), e.ActionStarted(P1), e.TestsFinished(CheckPurpose.FINAL, results), done)

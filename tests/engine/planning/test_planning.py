@@ -244,7 +244,11 @@ async def test_a_plan_put_aside_comes_back_without_the_model(tmp_path: Path) -> 
         assert content(stage.user.root) == PLAN
         again = await proposed(front)
         assert again.plan is not None
-        assert [(each.task.id, each.taken) for each in again.plan.tasks] == [(T3, True), (T2, True), (T4, False)]
+        assert [(each.task.id, each.taken) for each in again.plan.tasks] == [
+            (T3, True),
+            (T2, True),
+            (T4, False),
+        ]
         assert len(stage.model.requests) == 1
 
 

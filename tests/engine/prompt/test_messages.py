@@ -17,7 +17,8 @@ from agent_workbench.core.ids import CommitId, ProposalId, TaskId
 from agent_workbench.core.intents import EditScratchpad
 from agent_workbench.core.model import AnswerFigures, Message, Purpose, Role
 from agent_workbench.core.plan import Task
-from agent_workbench.core.proposals import CHECKS, Proposal, Verdict
+from agent_workbench.core.proposal_kinds import CheckProposal, DiffProposal, SummaryProposal
+from agent_workbench.core.proposals import CHECKS, Verdict
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.repo.workspace import WorkspaceFacts
 from agent_workbench.core.settings import DEFAULT_TOOLS, Approval, Approvals, Permission
@@ -54,7 +55,7 @@ def well_formed(messages: tuple[Message, ...]) -> bool:
 # What may happen at each point of a run, told as the engine would record it.
 TEXT = st.text("ab \n", min_size=1, max_size=8)
 EDIT = st.builds(e.ScratchpadChanged, st.sampled_from([T1, TaskId("T-2")]), TEXT, st.just(e.Author.USER))
-DIFF = Proposal(P1, Permission.DIFF, "write_diff", "d", 1)
+DIFF = DiffProposal(P1, "write_diff", "d", 1)
 CHUNKS = (Chunk("a.py", 1, 2, "a\nb", 1.0), Chunk("b.py", 4, 4, "c", 0.5))
 HIDDEN = Chunk("c.py", 1, 1, "d", 0.0)
 SAID = st.builds(e.UserSaid, TEXT.filter(str.strip))
@@ -119,7 +120,7 @@ def steps(draw: st.DrawFn) -> list[e.Event]:
 def test_what_the_user_did_since_stays_where_a_prompt_is_answered_again(end: str, *, asked_first: bool) -> None:
     failing = (CheckResult("test", 1, "out", 1.0),)
     started = replace(STARTED, definition=replace(STARTED.definition, accept_tests=("test",)), wording=e.FAILING_FIRST)
-    checks = Proposal(P1, Permission.CHECK, CHECKS, "test", 0, purpose=CheckPurpose.BASELINE)
+    checks = CheckProposal(P1, CHECKS, "test", 0, purpose=CheckPurpose.BASELINE)
     before: list[e.Event] = [
         e.ActionProposed(checks),
         e.TestsFinished(CheckPurpose.BASELINE, failing),
@@ -206,7 +207,7 @@ def messages_grow(before: tuple[Message, ...], answer: str, after: tuple[Message
 
 
 SUMMARY_BUILT = e.PromptBuilt(1, Purpose.SUMMARY, 1, 1, "sha")
-COMPACT = Proposal(ProposalId("P-9"), Permission.SUMMARY, "compact", "short", 1)
+COMPACT = SummaryProposal(ProposalId("P-9"), "compact", "short", 1)
 
 
 @st.composite

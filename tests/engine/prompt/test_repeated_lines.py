@@ -9,7 +9,7 @@ from agent_workbench.core import events as e
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import CompactContext
-from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.proposal_kinds import DiffProposal
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.engine.prompt.repeated_lines import is_as_written, split_repeated, without_repeated
@@ -139,7 +139,7 @@ def test_the_lines_of_a_change_are_cut_out_of_output_and_code() -> None:
 
 
 def test_a_diff_counts_as_written_where_no_line_of_it_is_another() -> None:
-    written = Proposal(ProposalId("P-1"), Permission.DIFF, "write_diff", ADDING, 1, diff=ADDING)
+    written = DiffProposal(ProposalId("P-1"), "write_diff", ADDING, 1, diff=ADDING)
     assert is_as_written(written)
     assert not is_as_written(replace(written, diff=ADDING.replace("line 2", "    line 2")))
     assert not is_as_written(replace(written, edited=True))

@@ -14,13 +14,12 @@ from agent_workbench.core.events import (
     TaskCommitted,
     TaskFinished,
 )
-from agent_workbench.core.events.log_lines import describe
 from agent_workbench.core.intents import AbortTask, EditProposal, UndoStep
 from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.proposal_kinds import opened_by
 from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.session_end import SessionEnd
 from agent_workbench.core.settings import Approval, Approvals, Limits, Permission, Rule, Settings
-from agent_workbench.core.tools.permissions import opened_by
 from agent_workbench.engine.replay.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended
 from tests.engine.front import in_front_of
@@ -57,7 +56,7 @@ async def test_the_first_goes_back_and_the_second_is_parked(tmp_path: Path, acce
         waiting = stage.state.run.gate.waiting if stage.state.run else None
         assert waiting is not None
         assert (ending.exit_code, ending.reason) == (ExitCode.PARKED, f"T-1 waits for a person: finish {waiting.id}")
-        assert describe(waiting) == "finish with nothing changed: the answer was right before"
+        assert waiting.described == "finish with nothing changed: the answer was right before"
         assert returned(stage) == [1]
         assert "That step was not taken: finish: nothing is changed" in told(stage)
         assert stage.plan.plan.task(T1).status is not TaskStatus.DONE

@@ -7,11 +7,14 @@ from msgspec.structs import replace
 
 from agent_workbench.core.errors import RepoError
 from agent_workbench.core.events import ActionProposed, TaskStarted
+from agent_workbench.core.proposal_kinds import CommitProposal, MergeProposal
+from agent_workbench.core.proposed_action import TaskChange
 from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.engine.session.unattended import run_unattended
 from agent_workbench.views.gate.notes import commit_notes, merge_notes
 from tests.engine.front import in_front_of
 from tests.engine.stage import FINISH, OPEN, SESSION, T1, Stage, a_stage, change
+from tests.fakes.runs import of_kind
 
 RIGHT = change("wrong", "right")
 
@@ -27,9 +30,9 @@ async def test_the_gates_say_what_git_would_do(tmp_path: Path) -> None:
         hook.chmod(0o755)
         stage.git("config", "commit.gpgSign", "true")
         await front.start()
-        commit = await front.gate(Permission.COMMIT)
+        commit = of_kind(CommitProposal, await front.gate(Permission.COMMIT))
         await front.approve(Permission.COMMIT)
-        merge = await front.gate(Permission.MERGE)
+        merge = of_kind(MergeProposal, await front.gate(Permission.MERGE))
         for notes in (commit_notes(SESSION, commit), merge_notes(merge)):
             (said,) = [each.text for each in notes if "pre-commit" in each.text]
             assert "commit.gpgSign" in said
@@ -40,7 +43,8 @@ async def test_the_gates_say_what_git_would_do(tmp_path: Path) -> None:
 async def test_nothing_is_said_of_a_plain_repository(tmp_path: Path) -> None:
     async with a_stage(tmp_path, [RIGHT, FINISH], approvals=OPEN) as stage:
         await run(stage)
-        assert not [each for each in stage.events if isinstance(each, ActionProposed) and each.proposal.left_out]
+        shown = [each.proposal for each in stage.events if isinstance(each, ActionProposed)]
+        assert not [each for each in shown if isinstance(each, TaskChange) and each.left_out]
 
 
 async def test_work_without_an_author_does_not_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

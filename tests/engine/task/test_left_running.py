@@ -29,7 +29,7 @@ from agent_workbench.core.settings import Approval, Approvals, Permission, Rule,
 from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.runtime.background_holder import NONE
 from agent_workbench.engine.session.unattended import run_unattended
-from agent_workbench.views.gate.gate_bar import describe
+from agent_workbench.views.gate.proposal_views import describe
 from tests.engine.front import in_front_of
 from tests.engine.stage import FINISH, OPEN, T1, Stage, a_stage, call, change, reopened, task
 from tests.fakes.ports import Saying

@@ -2,8 +2,8 @@
 
 from hashlib import sha256
 
+from agent_workbench.core.proposal_kinds import KINDS
 from agent_workbench.core.settings import ALL_TOOLS, Approvals, Permission
-from agent_workbench.core.tools.permissions import PERMISSIONS
 from agent_workbench.core.tools.spec import spec_problem, unheld
 from agent_workbench.core.tools.specs_of_0_1 import specs_of_0_1
 from agent_workbench.engine.answer.grammar import step_grammar
@@ -46,7 +46,6 @@ def test_no_source_can_bring_a_built_in_tool() -> None:
 
 
 def test_every_permission_has_its_facts_and_its_setting() -> None:
-    assert set(PERMISSIONS) == set(Permission)
-    assert {each: Approvals().of(each) for each in Permission} == {
-        name: facts.default for name, facts in PERMISSIONS.items()
-    }
+    assert set(KINDS) == set(Permission)
+    assert all(facts.kind is kind and facts.plural for kind, facts in KINDS.items())
+    assert {kind: Approvals().of(kind) for kind in Permission}.keys() == KINDS.keys()

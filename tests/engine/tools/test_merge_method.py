@@ -22,11 +22,13 @@ from agent_workbench.core.history.commit_proof import (
 from agent_workbench.core.history.journal_proof import Proof, prove_journal
 from agent_workbench.core.intents import ApproveProposal, ChooseMergeMethod, EditProposal
 from agent_workbench.core.intents.outcomes import Accepted, Refused
+from agent_workbench.core.proposal_kinds import MergeProposal
 from agent_workbench.core.proposals import shown_sha
 from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.settings import Approval, Approvals, Permission
 from tests.engine.front import in_front_of
 from tests.engine.stage import FINISH, SESSION, Stage, a_stage, change
+from tests.fakes.runs import of_kind
 
 APPROVALS = Approvals(diff=Approval.AUTO, check=Approval.AUTO, commit=Approval.AUTO)
 SAYINGS = (change("wrong", "right"), FINISH)
@@ -42,7 +44,7 @@ async def test_a_squash_is_chosen_shown_and_made(tmp_path: Path) -> None:
         async with in_front_of(stage) as front:
             await front.start()
             first = await front.gate(Permission.MERGE)
-            assert (first.method, first.methods[1:]) == (
+            assert (of_kind(MergeProposal, first).method, of_kind(MergeProposal, first).methods[1:]) == (
                 MergeMethod.FAST_FORWARD,
                 (MergeMethod.MERGE, MergeMethod.SQUASH),
             )
@@ -51,14 +53,14 @@ async def test_a_squash_is_chosen_shown_and_made(tmp_path: Path) -> None:
             assert squash.state.run is not None
             proposal = squash.state.run.gate.waiting
             assert proposal is not None
-            assert proposal.method is MergeMethod.SQUASH
+            assert of_kind(MergeProposal, proposal).method is MergeMethod.SQUASH
             assert proposal.text.startswith("[Agent] Complete T-1")
             assert "Agent-Journal" not in proposal.text
             # What was shown before does not approve it.
             stale = await front.outcome(ApproveProposal(proposal.id, shown_sha(first)))
             assert isinstance(stale, Refused)
             edited = await front.edit(Permission.MERGE, "fix: mine\n\nAs one.\n")
-            assert edited.method is MergeMethod.SQUASH
+            assert of_kind(MergeProposal, edited).method is MergeMethod.SQUASH
             await front.approve(Permission.MERGE)
             await front.over()
         assert [event.outcome.how for event in stage.events if isinstance(event, TaskMerged)] == ["squash"]
@@ -93,7 +95,7 @@ async def test_the_chosen_method_stays_where_the_branch_moved_meanwhile(tmp_path
             squash = await front.approve(Permission.MERGE)
             again = await front.gate(Permission.MERGE)
             assert again != squash
-            assert again.method is MergeMethod.SQUASH
+            assert of_kind(MergeProposal, again).method is MergeMethod.SQUASH
             await front.approve(Permission.MERGE)
             await front.over()
         assert stage.git("log", "-1", "--format=%P", "main") == mine
@@ -107,7 +109,10 @@ async def test_the_default_follows_the_branch(tmp_path: Path) -> None:
             diverge(stage)
             first = await front.approve(Permission.MERGE)
             again = await front.gate(Permission.MERGE)
-            assert (first.method, again.method) == (MergeMethod.FAST_FORWARD, MergeMethod.MERGE)
+            assert (of_kind(MergeProposal, first).method, of_kind(MergeProposal, again).method) == (
+                MergeMethod.FAST_FORWARD,
+                MergeMethod.MERGE,
+            )
             await front.submit(ChooseMergeMethod(again.id, MergeMethod.REBASE))
             await front.passed(again)
             await front.approve(Permission.MERGE)

@@ -22,6 +22,7 @@ from agent_workbench.core.intents import StopAction
 from agent_workbench.core.intents.outcomes import Accepted
 from agent_workbench.core.plan import Task, TaskOrigin
 from agent_workbench.core.plan.needs import Intent
+from agent_workbench.core.proposal_kinds import InfrastructureProposal
 from agent_workbench.core.settings import PLAYBOOK_TOOLS, Approval, Approvals, Permission, Settings
 from agent_workbench.engine.session.unattended import run_unattended
 from agent_workbench.engine.tools.playbook_requests import checked_request
@@ -32,6 +33,7 @@ from tests.engine.front import in_front_of
 from tests.engine.session.test_stop import held, running, survivors
 from tests.engine.stage import FINISH, OPEN, T1, Stage, a_stage, call, task
 from tests.fakes.ports import GivenSkills
+from tests.fakes.runs import of_kind
 
 SKILL = "ansible-playbooks"
 FILES = {
@@ -113,8 +115,9 @@ async def test_check_mode_comes_first_and_the_recap_stays_in_the_journal(tmp_pat
             check = await front.gate(Permission.INFRASTRUCTURE)
             assert front.now is not None
             shown = view_diff(front.now)
-            assert check.playbook is not None
-            assert check.playbook.request.check
+            shown_run = of_kind(InfrastructureProposal, check).playbook
+            assert shown_run is not None
+            assert shown_run.request.check
             notes = "\n".join(block.text for block in shown.notes)
             for part in (
                 "deploy-kuma.yml",
@@ -128,9 +131,10 @@ async def test_check_mode_comes_first_and_the_recap_stays_in_the_journal(tmp_pat
             assert "+# agent:service=kuma" in shown.diff
             await front.approve(Permission.INFRASTRUCTURE)
             real = await front.approve(Permission.INFRASTRUCTURE)
-            assert real.playbook is not None
-            assert not real.playbook.request.check
-            assert [host.host for host in real.playbook.checked] == ["web1"]
+            shown_run = of_kind(InfrastructureProposal, real).playbook
+            assert shown_run is not None
+            assert not shown_run.request.check
+            assert [host.host for host in shown_run.checked] == ["web1"]
             await front.over()
         assert [each.request.check for each in ran(stage)] == [True, False]
         assert [each.hosts[0].changed for each in ran(stage)] == [0, 1]
@@ -165,8 +169,9 @@ async def test_a_failed_run_is_linted_and_stands_in_the_outcome(tmp_path: Path) 
             await front.start()
             await front.approve(Permission.INFRASTRUCTURE)
             real = await front.approve(Permission.INFRASTRUCTURE)
-            assert real.playbook is not None
-            assert real.playbook.check_failed
+            shown_run = of_kind(InfrastructureProposal, real).playbook
+            assert shown_run is not None
+            assert shown_run.check_failed
             await front.over()
         lint = ran(stage)[-1].lint
         assert lint is not None
@@ -197,7 +202,10 @@ async def test_a_playbook_that_changed_after_it_was_shown_is_not_run(tmp_path: P
             await asyncio.to_thread((workspace / "deploy-kuma.yml").write_text, "- hosts: all\n# stub: say other\n")
             await front.approve(Permission.INFRASTRUCTURE)
             again = await front.gate(Permission.INFRASTRUCTURE)
-            assert (again.id, again.playbook != shown.playbook) == (shown.id, True)
+            assert (
+                again.id,
+                of_kind(InfrastructureProposal, again).playbook != of_kind(InfrastructureProposal, shown).playbook,
+            ) == (shown.id, True)
             await front.approve(Permission.INFRASTRUCTURE)
             await front.over()
         assert not ran(stage), "what was shown then is not what is approved in the task"

@@ -13,6 +13,7 @@ from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.events import ActionDecided, ActionFinished, ActionProposed, ActionResult
 from agent_workbench.core.intents import ApproveProposal, EditProposal, SayToModel
 from agent_workbench.core.intents.outcomes import Refused
+from agent_workbench.core.proposal_kinds import ExternalProposal
 from agent_workbench.core.proposals import ANSWER_SERVER, Proposal, Verdict, shown_sha
 from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.core.settings.tool_servers import ToolServerSettings
@@ -48,10 +49,16 @@ def told(stage: Stage) -> list[tuple[ActionResult, str]]:
     return [(each.result, each.observation) for each in stage.events if isinstance(each, ActionFinished)]
 
 
-async def question(front: Front) -> Proposal:
+def question_of(proposal: Proposal) -> ExternalProposal:
+    assert isinstance(proposal, ExternalProposal)
+    assert proposal.is_question
+    return proposal
+
+
+async def question(front: Front) -> ExternalProposal:
     """Approve the call of the tool, and return the question that follows."""
     await front.approve(Permission.EXTERNAL)
-    return await front.gate(Permission.EXTERNAL)
+    return question_of(await front.gate(Permission.EXTERNAL))
 
 
 async def test_a_person_fills_in_a_form(tmp_path: Path, server: McpServer) -> None:
@@ -73,7 +80,7 @@ async def test_a_person_fills_in_a_form(tmp_path: Path, server: McpServer) -> No
         wrong = await front.outcome(EditProposal(asked.id, '{"name": "Ann", "people": 9, "more": 1}'))
         assert isinstance(wrong, Refused)
         assert "does not fit the form" in wrong.reason
-        edited = await front.edit(Permission.EXTERNAL, '{"name": "Ann", "people": 3}')
+        edited = question_of(await front.edit(Permission.EXTERNAL, '{"name": "Ann", "people": 3}'))
         assert (edited.hints, GateAct.APPROVE in acts_for(edited)) == (asked.hints, True)
         await front.approve(Permission.EXTERNAL)
         await front.gate(Permission.MERGE)

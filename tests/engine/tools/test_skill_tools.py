@@ -11,7 +11,7 @@ from agent_workbench.adapters.skill_scripts.tool_source import SkillTools
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.events import ActionDecided, ActionFinished, ActionRejected, ApprovalChanged, TaskStarted
 from agent_workbench.core.ids import ProposalId
-from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.proposal_kinds import ScriptProposal
 from agent_workbench.core.rules.matching import offered_rules
 from agent_workbench.core.settings import DEFAULT_TOOLS, SKILL_TOOLS, Approval, Permission, Settings
 from agent_workbench.core.tools.skill_tools import SKILL_SPECS
@@ -109,7 +109,7 @@ async def test_a_rule_lets_the_same_script_through_and_no_other(tmp_path: Path) 
         tmp_path, sayings, settings=NAMED, approvals=OPEN, headless=True, tool_sources=(source,)
     ) as stage:
         (spec,) = (each for each in SKILL_SPECS if each.permission is Permission.SCRIPT)
-        first = Proposal(ProposalId("P-1"), spec.permission, spec.name, SCRIPT, 1, source="skill", spec=spec.digest)
+        first = ScriptProposal(ProposalId("P-1"), spec.name, SCRIPT, 1, source="skill", spec=spec.digest)
         (rule,) = offered_rules(first)
         await stage.session.record(ApprovalChanged(Permission.SCRIPT, True, rule))
         ending = await run_unattended(stage.session, stage.recorder, (T1,))

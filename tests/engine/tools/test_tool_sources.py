@@ -22,16 +22,20 @@ from agent_workbench.core.events import (
 from agent_workbench.core.intents import EditProposal
 from agent_workbench.core.intents.outcomes import Refused
 from agent_workbench.core.plan import Constraints
+from agent_workbench.core.proposal_kinds import KINDS
 from agent_workbench.core.proposals import KEEP_CHANGES, Verdict
+from agent_workbench.core.proposed_action import ToolCall
 from agent_workbench.core.settings import Approval, Approvals, Permission, Rule
-from agent_workbench.core.tools.permissions import CALLS
 from agent_workbench.engine.replay.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended
 from tests.engine.front import in_front_of
 from tests.engine.killing import run_until_killed
 from tests.engine.stage import FINISH, OPEN, T1, a_stage, call, change, reopened, task
 from tests.fakes.line_tools import LineTools
+from tests.fakes.runs import of_kind
 from tests.gbnf_sampler import sample
+
+CALLS = frozenset(kind for kind in Permission if KINDS[kind].calls)
 
 CITY = {
     "type": "object",
@@ -98,7 +102,12 @@ async def test_a_call_waits_is_shown_in_full_and_carried_out(tmp_path: Path) -> 
     ):
         await front.start()
         waits = await front.gate(Permission.EXTERNAL)
-        assert (waits.tool, waits.source, waits.text, waits.hints) == ("weather", "mcp:test", OSLO, ("read-only",))
+        assert (waits.tool, of_kind(ToolCall, waits).source, waits.text, of_kind(ToolCall, waits).hints) == (
+            "weather",
+            "mcp:test",
+            OSLO,
+            ("read-only",),
+        )
         assert calls_of(brought) == []
         await front.approve(Permission.EXTERNAL)
         await front.gate(Permission.MERGE)

@@ -7,7 +7,7 @@ import pytest
 
 from agent_workbench.core.events import ScratchpadChanged
 from agent_workbench.core.ids import ProposalId
-from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.proposal_kinds import KINDS
 from agent_workbench.core.settings import ALL_TOOLS, DEFAULT_TOOLS, SKILL_TOOLS, TOOL_ALIASES, Settings
 from agent_workbench.core.tools.arguments import Arguments, properties_of
 from agent_workbench.core.tools.shapes import StringShape
@@ -36,7 +36,7 @@ async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
 
 async def use(stage: Stage, tool: str, arguments: dict[str, object]) -> ToolResult:
     text = json.dumps(arguments)
-    proposal = Proposal(ProposalId("P-1"), builtin_tools()[tool].spec.permission, tool, text, 1)
+    proposal = KINDS[builtin_tools()[tool].spec.permission](ProposalId("P-1"), tool, text, 1)
     return await builtin_tools()[tool].run(await stage.session.tool_context(), proposal)
 
 

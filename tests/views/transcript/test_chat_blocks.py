@@ -19,9 +19,8 @@ from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.live import SessionUpdate, Streaming
 from agent_workbench.core.model import Purpose
-from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.proposal_kinds import ReadProposal
 from agent_workbench.core.repo.retrieval import Chunk
-from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.sanitizer import sanitize
 from agent_workbench.views.transcript.chat_blocks import chat_blocks, streamed_chat_blocks
@@ -43,7 +42,7 @@ def labels(*events: Event) -> list[tuple[str, str]]:
 
 
 def result(number: int, observation: str) -> tuple[Event, ...]:
-    proposal = Proposal(ProposalId(f"P-{number}"), Permission.READ, "read_file", "{}", number)
+    proposal = ReadProposal(ProposalId(f"P-{number}"), "read_file", "{}", number)
     return (ActionProposed(proposal), ActionFinished(proposal.id, ActionResult.OK, observation, 0.1))
 
 

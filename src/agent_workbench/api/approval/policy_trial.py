@@ -18,10 +18,10 @@ from agent_workbench.core.ids import ProposalId, SessionId, TaskId, task_id
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.knowledge.note_text import words_of
 from agent_workbench.core.plan import QUEUE_FOLDER, Task, TaskOrigin
-from agent_workbench.core.proposals import CHECKS, Proposal
+from agent_workbench.core.proposal_kinds import CheckProposal
+from agent_workbench.core.proposals import CHECKS
 from agent_workbench.core.repo.workspace import WorkspaceFacts
 from agent_workbench.core.rules.policy_trial import PolicyTrial, TriedSession
-from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import NO_COMMIT, SessionState
 from agent_workbench.core.yaml_documents.nodes import DocumentError, decode_document
 from agent_workbench.system.regular_files import read_regular
@@ -58,9 +58,7 @@ async def explain_task(invocation: Invocation, named: str) -> PolicyTrial:
     task = await _task(repo, settings, named)
     policy = await policy_in_force(repo, settings)
     commands = check_list(task, settings).commands
-    checks = Proposal(
-        ProposalId("P-0"), Permission.CHECK, CHECKS, "", 0, commands=commands, purpose=CheckPurpose.BASELINE
-    )
+    checks = CheckProposal(ProposalId("P-0"), CHECKS, "", 0, commands=commands, purpose=CheckPurpose.BASELINE)
     store = await asyncio.to_thread(repo.sessions, settings)
     chosen, similar = await _sessions(store, task)
 

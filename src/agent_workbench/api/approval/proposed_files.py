@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 from agent_workbench.core.errors import PatchError, WorkspaceError
 from agent_workbench.core.patch.application import apply_patch
 from agent_workbench.core.patch.values import FileChange
-from agent_workbench.core.proposals import BY_HUNK, Proposal
-from agent_workbench.core.settings import Permission
+from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.state.session_state import SessionState
 
 if TYPE_CHECKING:
@@ -22,9 +21,10 @@ async def proposed_files(host: "LocalSessionHost", state: SessionState, proposal
     Nothing is returned for other proposals, for large ones, and where git no longer has the files: the diff shows it.
     """
     run = state.run
-    if run is None or proposal.kind not in {Permission.DIFF, Permission.COMMIT} or len(proposal.paths) > MAX_FILES:
+    shows_code = proposal.of_files and proposal.changes_code
+    if run is None or not shows_code or len(proposal.paths) > MAX_FILES:
         return ()
-    tree = run.tree if proposal.kind in BY_HUNK else run.workspace.tree
+    tree = run.tree if proposal.by_hunk else run.workspace.tree
     repo = await host.repo()
     try:
         patch = proposal.patch

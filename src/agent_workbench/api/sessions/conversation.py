@@ -34,7 +34,7 @@ from agent_workbench.core.intents.outcomes import (
 from agent_workbench.core.intents.plan import AddTask, DraftTask
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import Task
-from agent_workbench.core.proposals import Proposal, has_gaps, is_too_long, shown_sha
+from agent_workbench.core.proposals import Proposal, is_too_long, shown_sha
 from agent_workbench.core.session_request import OpenMode, SessionRequest, Unattended
 from agent_workbench.core.state.steps import steps_of
 from agent_workbench.core.state.work import Chat
@@ -108,7 +108,7 @@ class Conversation:
 
     async def _decided(self, reached: "Reply | Proposal") -> Reply:
         while isinstance(reached, Proposal):
-            takable = not (is_too_long(reached) or has_gaps(reached))
+            takable = not (is_too_long(reached) or reached.has_gaps)
             approved = self._approve is not None and takable and await self._approve(reached)
             reached = await self.decide(reached, approved=approved)
         return reached

@@ -36,7 +36,7 @@ from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.live import Followed
 from agent_workbench.core.patch.selection.choice import HunkChoice, PartialDiff, partial_diff, selectable_parts
 from agent_workbench.core.patch.values import LeftOut
-from agent_workbench.core.proposals import BY_HUNK, KEEP_CHANGES, Proposal, Verdict
+from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, Verdict
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.settings.worker import ParkedEnd, WorkerSettings
 from agent_workbench.core.state.session_state import SessionState
@@ -323,7 +323,7 @@ def _check_reason(reason: str) -> None:
 
 
 def _partial_diff(proposal: Proposal, choice: InboxChoice) -> PartialDiff:
-    if proposal.kind not in BY_HUNK or proposal.tool == KEEP_CHANGES:
+    if not proposal.by_hunk or proposal.tool == KEEP_CHANGES:
         raise UsageError(f"{proposal.id} has no hunks to choose from", advice="approve or reject the whole of it")
     if choice.left:
         return _shown_part(proposal, choice)

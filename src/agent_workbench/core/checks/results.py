@@ -20,6 +20,16 @@ class CheckPurpose(StrEnum):
     ASKED = "asked"
     FINAL = "final"
 
+    @property
+    def label(self) -> str:
+        """Name of checks that are run for it."""
+        return {
+            CheckPurpose.BASELINE: "baseline",
+            CheckPurpose.AFTER_DIFF: "checks after the diff",
+            CheckPurpose.ASKED: "checks the model asked for",
+            CheckPurpose.FINAL: "final checks",
+        }[self]
+
 
 class CheckResult(RecordedValue, frozen=True):
     """Result of one command. `exit_code` is None if it timed out or could not start.

@@ -11,6 +11,8 @@ import msgspec
 
 from agent_workbench.core.errors import JournalError
 from agent_workbench.core.events import Event
+from agent_workbench.core.proposal_kinds import KINDS, RECORDED_FIELDS, REQUIRED_FIELDS
+from agent_workbench.core.settings import Permission
 from agent_workbench.core.text.amounts import quoted
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.core.tools.strict_json import JsonValue
@@ -25,7 +27,7 @@ _LARGEST_NUMBER = 1e300
 # Sentences of msgspec, and the types that it names.
 _WRONG_TYPE = re.compile(r"Expected `([^`]+)`, got `([^`]+)`")
 _WRONG_FIELD = re.compile(r"Object (?:(contains unknown)|missing required) field `(.*)`", re.DOTALL)
-_WRONG_CHOICE = re.compile(r"Invalid enum value (.*)", re.DOTALL)
+_WRONG_CHOICE = re.compile(r"Invalid (?:enum )?value (.*)", re.DOTALL)
 _TYPES = {
     "str": "a text",
     "int": "a whole number",
@@ -35,6 +37,8 @@ _TYPES = {
     "object": "an object",
     "null": "nothing",
 }
+
+_WITH_PROPOSAL = frozenset({"action_proposed", "proposal_replaced"})
 
 _Change = Callable[[str], str]
 _Changer = Callable[[typing.Any, _Change], typing.Any]
@@ -51,7 +55,11 @@ def encode_event(event: Event) -> tuple[str, JsonObject]:
     kind = kind_of(cls)
     # Reading the body back refuses what does not fit, and makes 2 seconds the 2.0 of its field's type.
     read_back = decode_event(kind, msgspec.to_builtins(event, builtin_types=(bytes,)))
-    return kind, typing.cast(JsonObject, _with_lists(msgspec.to_builtins(read_back)))
+    body = typing.cast(JsonObject, _with_lists(msgspec.to_builtins(read_back)))
+    if kind in _WITH_PROPOSAL:
+        own = typing.cast(JsonObject, body["proposal"])
+        body["proposal"] = {name: own.get(name, default) for name, default in _flat_fields().items()}
+    return kind, body
 
 
 def _with_lists(value: object) -> object:
@@ -74,7 +82,7 @@ def decode_event(kind: str, body: JsonValue) -> Event:
             advice="the journal may come from a newer version of Agent Workbench",
         )
     try:
-        event: Event = msgspec.convert(body, cls)
+        event: Event = msgspec.convert(_with_own_fields(body) if kind in _WITH_PROPOSAL else body, cls)
         # A body of the right type is no deeper than its type, however deep a hostile one is.
         _check_numbers(body, "$")
     except msgspec.ValidationError as misfit:
@@ -82,6 +90,27 @@ def decode_event(kind: str, body: JsonValue) -> Event:
     except UnicodeEncodeError:  # msgspec's answer to a name or a choice that it cannot look up
         raise JournalError(f"event {kind}: a name or a choice holds half a character (a lone surrogate)") from None
     return event
+
+
+@cache
+def _flat_fields() -> Mapping[str, JsonValue]:
+    """Return the fields of a recorded proposal in their order, each with its default: it has those of all kinds."""
+    found = {each.name: each.default for cls in KINDS.values() for each in msgspec.structs.fields(cls)}
+    return {name: typing.cast(JsonValue, _with_lists(found.get(name))) for name in RECORDED_FIELDS}
+
+
+def _with_own_fields(body: JsonValue) -> JsonValue:
+    """Return a body whose proposal lacks the fields of other kinds, which have their defaults."""
+    proposal = body.get("proposal") if isinstance(body, dict) else None
+    if not isinstance(body, dict) or not isinstance(proposal, dict):
+        return body
+    for name in REQUIRED_FIELDS:
+        if name not in proposal:
+            raise msgspec.ValidationError(f"Object missing required field `{name}` - at `$.proposal`")
+    flat, kind = _flat_fields(), proposal.get("kind")
+    own = KINDS[Permission(kind)].__struct_fields__ if isinstance(kind, str) and kind in KINDS else flat
+    kept = {name: value for name, value in proposal.items() if name in own or name not in flat or value != flat[name]}
+    return {**body, "proposal": kept}
 
 
 def _misfit(said: str) -> str:
@@ -140,12 +169,20 @@ def _changer(hint: object) -> _Changer | None:
     items = [each for each in typing.get_args(hint) if each is not types.NoneType]
     if typing.get_origin(hint) is tuple:
         return _tuple_changer(items)
-    inner = _changer(items[0]) if items else None
-    return None if inner is None else lambda value, change: None if value is None else inner(value, change)
+    changers = [changer for each in items if (changer := _changer(each)) is not None]
+    return _value_changer if changers else None
+
+
+def _value_changer(value: object, change: _Change) -> typing.Any:
+    """Change the texts of a value of a union: its own type tells which they are."""
+    cls: type = type(value)
+    changer = _changer(cls)
+    return changer(value, change) if changer is not None else value
 
 
 def _struct_changer(cls: type[msgspec.Struct]) -> _Changer | None:
-    found = {name: _changer(hint) for name, hint in typing.get_type_hints(cls).items()}
+    hints = typing.get_type_hints(cls)
+    found = {name: _changer(hints[name]) for name in cls.__struct_fields__}
     changers = {name: each for name, each in found.items() if each is not None}
     if not changers:
         return None

@@ -1,6 +1,6 @@
 """Events as single lines of a log. Events without interest for a person have none."""
 
-from agent_workbench.core.checks.results import CheckPurpose, all_passed
+from agent_workbench.core.checks.results import all_passed
 from agent_workbench.core.events import (
     AbortAsked,
     ActionDecided,
@@ -63,7 +63,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.hook_answers import HookVerdict, describe_answer
 from agent_workbench.core.playbooks.recap import summary
-from agent_workbench.core.proposals import UNASKED, Proposal, describe_hunk_choice
+from agent_workbench.core.proposals import UNASKED, describe_hunk_choice
 from agent_workbench.core.rules.modes import mode_label
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.text.amounts import counted_text
@@ -71,12 +71,6 @@ from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.core.tools.spec import describe_unheld
 
 LINE_CHARS = 200
-PURPOSES = {
-    CheckPurpose.BASELINE: "baseline",
-    CheckPurpose.AFTER_DIFF: "checks after the diff",
-    CheckPurpose.ASKED: "checks the model asked for",
-    CheckPurpose.FINAL: "final checks",
-}
 
 
 def log_line(event: Event) -> str:
@@ -238,7 +232,7 @@ def _said_of_hook(event: Event) -> str:
 def _said_of_work(event: Event) -> str:
     match event:
         case ActionProposed():
-            return "" if event.proposal.kind is Permission.READ else f"waits: {describe(event.proposal)}"
+            return "" if event.proposal.kind is Permission.READ else f"waits: {event.proposal.described}"
         case ProposalReplaced() if event.proposal.hunks:
             return f"the user {describe_hunk_choice(event.proposal.hunks)}"
         case ActionDecided():
@@ -261,7 +255,7 @@ def _said_of_work(event: Event) -> str:
             verdict = "passed" if all_passed(event.results) else f"FAILED: {', '.join(failed)}"
             back = f"; put back {', '.join(event.restored_paths)}" if event.restored_paths else ""
             left = f"; removed {', '.join(event.removed_paths)}" if event.removed_paths else ""
-            return f"{PURPOSES[event.purpose]} {verdict}{back}{left}"
+            return f"{event.purpose.label} {verdict}{back}{left}"
         case PlaybookFinished():
             ended = "failed" if event.failed else "ended"
             return f"{event.request.text} {ended}: {summary(event.hosts) or 'no host was counted'}"
@@ -306,31 +300,3 @@ def detail(event: Event) -> str:
             return event.message
         case _:
             return ""
-
-
-def describe(proposal: Proposal) -> str:
-    """Return a proposal in a few words."""
-    match proposal.kind:
-        case Permission.DIFF:
-            return f"diff of {', '.join(proposal.paths)}"
-        case Permission.CHECK:
-            about = PURPOSES[proposal.purpose] if proposal.purpose else "checks"
-            return f"{about}: {'; '.join(proposal.commands)}"
-        case Permission.COMMAND:
-            return f"command {proposal.text}"
-        case Permission.COMMIT | Permission.MERGE:
-            return f"{proposal.kind}: {proposal.text.splitlines()[0] if proposal.text else ''}"
-        case Permission.FINISH:
-            return f"finish with nothing changed: {proposal.text or 'no reason given'}"
-        case Permission.SUMMARY:
-            return f"summary: {proposal.text}"
-        case Permission.READ:
-            return f"{proposal.tool} {proposal.text}"
-        case Permission.PLAN if proposal.plan is not None:
-            return f"plan of {', '.join(task.id for task in proposal.plan.taken)} for: {proposal.plan.goal}"
-        case Permission.KNOWLEDGE:
-            return f"notes {', '.join(proposal.paths)}"
-        case Permission.PLAN | Permission.SCRIPT | Permission.EXTERNAL:
-            return f"{proposal.tool} of {proposal.source}: {proposal.text}"
-        case Permission.INFRASTRUCTURE:
-            return proposal.playbook.request.text if proposal.playbook else proposal.text

@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.events import ModelAnswered, PatchApplied, TaskCommitted, TaskMerged
-from agent_workbench.core.events.log_lines import describe
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.history.anchors import Anchor, anchor_lines, read_trailers
 from agent_workbench.core.history.journal_proof import JournalProof, Proof, VerifyReport
@@ -18,6 +17,7 @@ from agent_workbench.core.patch.diff_text import render_changes
 from agent_workbench.core.patch.hashes import patch_hash, selectable_ids
 from agent_workbench.core.patch.reader.patch_reader import parse_patch
 from agent_workbench.core.patch.values import OWN_BOUNDS, FileChange
+from agent_workbench.core.proposal_kinds import MergeProposal
 from agent_workbench.core.proposals import TRAILER, Proposal, Verdict, shown_sha
 from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.settings import Permission
@@ -195,7 +195,8 @@ def _is_carried(facts: CommitFacts, anchor: Anchor, report: VerifyReport) -> boo
 
 
 def _squashes(approved: Proposal) -> bool:
-    return approved.kind is Permission.MERGE and approved.method is MergeMethod.SQUASH and bool(approved.preimages)
+    squash = isinstance(approved, MergeProposal) and approved.method is MergeMethod.SQUASH
+    return squash and bool(approved.preimages)
 
 
 def _unsaid(report: VerifyReport, seq: int) -> Iterator[str]:
@@ -264,7 +265,7 @@ def _approval(decision: StepDecision, proposal: Proposal) -> RecordedApproval:
         decision.time,
         proposal.id,
         proposal.step,
-        describe(proposal),
+        proposal.described,
         event.verdict,
         f"{event.by} ({event.via})" if event.via else event.by,  # with the time of a decision that was recorded later
         shown_sha(proposal),

@@ -31,14 +31,7 @@ def mode_approvals(state: SessionState) -> tuple[str, ...]:
 
 
 def _line(proposal: Proposal) -> str:
-    match proposal.kind:
-        case Permission.DIFF | Permission.KNOWLEDGE:
-            subject = ", ".join(proposal.paths)
-        case Permission.CHECK:
-            subject = "; ".join(proposal.commands)
-        case _:
-            subject = proposal.text.strip().split("\n")[0]
-    return sanitize_line(f"{proposal.kind} {subject}", LINE_CHARS)
+    return sanitize_line(f"{proposal.kind} {proposal.subject()}", LINE_CHARS)
 
 
 class PastAction(Struct, frozen=True):

@@ -10,9 +10,9 @@ from msgspec import Struct
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.events import Recorded, SessionResumed
 from agent_workbench.core.ids import SESSION_ID, ProposalId, SessionId, TaskId
-from agent_workbench.core.inbox.risk import Risk
 from agent_workbench.core.patch.values import LeftOut
-from agent_workbench.core.proposals import POLICY, USER, Proposal, Verdict, has_gaps, is_too_long, shown_sha
+from agent_workbench.core.proposals import POLICY, USER, Proposal, Verdict, is_too_long, shown_sha
+from agent_workbench.core.proposed_action import Risk
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.signed import SignedText
 from agent_workbench.core.state.steps import decisions_of, newest_steps
@@ -190,7 +190,7 @@ def reference_to(session: SessionId, proposal: Proposal) -> Reference | None:
     """Return the reference to a proposal as it is now, None where it is too long to be shown in full."""
     return (
         None
-        if is_too_long(proposal) or has_gaps(proposal)
+        if is_too_long(proposal) or proposal.has_gaps
         else Reference(session, proposal.id, _digest(session, proposal))
     )
 

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.inbox import InboxItem
-from agent_workbench.core.inbox.risk import risk_of
 from agent_workbench.core.plan import Task, TaskOrigin, is_queued
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState
@@ -29,8 +28,7 @@ def waiting_item(state: SessionState, events: Sequence[Recorded], holder: str) -
         proposal,
         next(step.since for step in newest_steps(events) if step.proposal.id == proposal.id),
         holder,
-        risk=risk_of(
-            proposal,
+        risk=proposal.risk(
             foreign=task is not None and task.origin is not TaskOrigin.LOCAL,
             confined=state.config is not None and state.config.sandbox.holds,
         ),

@@ -18,8 +18,6 @@ from agent_workbench.core.text.sanitizer import sanitize_line
 NO_REASON = "no reason given"
 MAX_LINES, MAX_PLACES, MAX_NOTES = 12, 5, 8
 TITLE_CHARS, NAME_WORDS, LINE_CHARS = 100, 8, 160
-ABOUT = frozenset({Permission.DIFF, Permission.COMMAND, Permission.COMMIT, Permission.FINISH})
-"""Kinds of proposals of which a rejection says something about the work."""
 
 
 class Rejection(Struct, frozen=True):
@@ -61,7 +59,7 @@ def _rejections(history: Sequence[Recorded]) -> Iterator[Rejection]:
 
 
 def _of_decision(event: ActionDecided, first: Proposal, last: Proposal) -> Iterator[Rejection]:
-    if last.kind not in ABOUT:
+    if not last.about_work:
         return
     left = [hunk for hunk in left_out_hunks(event.hunks) if is_reason(hunk.reason)]
     if last.kind is Permission.DIFF and left and any(hunk.path for hunk in left):

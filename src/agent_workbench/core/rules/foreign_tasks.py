@@ -6,14 +6,6 @@ from agent_workbench.core.plan import Task, TaskOrigin
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.settings import Permission
 
-RUNS_COMMANDS = frozenset(
-    {
-        *(Permission.COMMAND, Permission.CHECK, Permission.SCRIPT, Permission.EXTERNAL, Permission.PLAN),
-        Permission.INFRASTRUCTURE,
-    }
-)
-"""Kinds with which a task could run a command, now or as the acceptance command of a planned task."""
-
 
 def is_foreign(task: Task | None) -> bool:
     """Return True for a task from a forge, an MCP client, a database, or a file that came with the repository."""
@@ -30,13 +22,11 @@ def local_person_reason(proposal: Proposal, task: Task | None, configured: Colle
 
     `configured` are the tests and lint of the settings, `task` the one that is worked on (None: a plan or a chat).
     """
-    if proposal.kind is Permission.MERGE:
-        return "a merge is approved at this machine"
-    if proposal.kind is Permission.INFRASTRUCTURE:
-        return "a run of a playbook is approved at this machine"
+    if proposal.local_only:
+        return proposal.local_only
     if proposal.special:
         return f"these are approved at this machine: {', '.join(proposal.special)}"
-    if not is_foreign(task) or proposal.kind not in RUNS_COMMANDS:
+    if not is_foreign(task) or not proposal.runs_commands:
         return ""
     if proposal.kind is Permission.CHECK and not own_commands(proposal, configured):
         return ""

@@ -2,22 +2,19 @@
 
 import re
 import shlex
+from collections.abc import Iterator
 from enum import StrEnum
-from hashlib import sha256
-from typing import assert_never
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.globs import literal_glob, matches_glob
 from agent_workbench.core.patch.paths import check_path
-from agent_workbench.core.proposals import ANSWER_SERVER, POLICY, Proposal
+from agent_workbench.core.proposals import KINDS, POLICY, Proposal
 from agent_workbench.core.recorded_value import RecordedValue
-from agent_workbench.core.settings import ALL_TOOLS, TOOL_ALIASES, Permission, Rule, tool_name
+from agent_workbench.core.settings import ALL_TOOLS, TOOL_ALIASES, Rule, tool_name
 from agent_workbench.core.text.amounts import did_you_mean, quoted
-from agent_workbench.core.tools.permissions import PERMISSIONS
 
 EVERY_FILE = "**"
-_SOURCE_TOOL = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,59}@[0-9a-f]{16}", re.ASCII)
-_SCRIPT = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,59}@[0-9a-f]{32}", re.ASCII)
+_SOURCE_TOOL = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,59}@(?P<digest>[0-9a-f]+)", re.ASCII)
 RULE_FIELDS = ("any", "commands", "program", "paths", "tool")
 _PROGRAM = re.compile(r"(?!-)/?[A-Za-z0-9_.+-]+(?:/[A-Za-z0-9_.+-]+)*", re.ASCII)
 # Characters with which a shell does more than run one program; in quotes too, because shells differ.
@@ -37,7 +34,7 @@ _RUNS_ANYTHING = re.compile(
 
 def rule_problem(rule: Rule) -> str:
     """Return why a rule is invalid and allows nothing; empty if it is valid."""
-    facts = PERMISSIONS[rule.kind]
+    facts = KINDS[rule.kind]
     fits = facts.rule_fields
     said = [name for name in RULE_FIELDS if getattr(rule, name)]
     if not fits:
@@ -48,8 +45,8 @@ def rule_problem(rule: Rule) -> str:
         return "a command is empty"
     if rule.tool and facts.calls:
         advice = f"a rule for {rule.kind} names the tool as NAME@DIGEST, as `A` at the gate writes it"
-        form = _SCRIPT if rule.kind is Permission.SCRIPT else _SOURCE_TOOL
-        return "" if form.fullmatch(rule.tool) else advice
+        named = _SOURCE_TOOL.fullmatch(rule.tool)
+        return "" if named and len(named["digest"]) == facts.digest_chars else advice
     if rule.tool and tool_name(rule.tool) not in ALL_TOOLS:
         return f"there is no tool {quoted(rule.tool)}{did_you_mean(rule.tool, (*ALL_TOOLS, *TOOL_ALIASES))}"
     if rule.program and not _may_take_anything(rule.program):
@@ -61,36 +58,17 @@ def rule_allows(rule: Rule, proposal: Proposal) -> bool:
     """Return True if the rule matches the whole proposal. It never allows one with `special` paths."""
     if rule.kind is not proposal.kind or rule_problem(rule):
         return False
-    match rule.kind:
-        case Permission.READ:
-            return tool_name(rule.tool) == proposal.tool
-        case Permission.DIFF:
-            touched = proposal.paths
-            return bool(touched) and not proposal.special and all(_is_touchable(path, rule.paths) for path in touched)
-        case Permission.CHECK:
-            lines = proposal.commands
-            return bool(lines) and (rule.any or set(lines) <= set(rule.commands))
-        case Permission.COMMAND:
-            return proposal.text in rule.commands or runs_only(proposal.text, rule.program)
-        case Permission.COMMIT | Permission.SUMMARY | Permission.FINISH | Permission.KNOWLEDGE:
-            return rule.any
-        case Permission.MERGE | Permission.INFRASTRUCTURE:
-            return False
-        case Permission.PLAN | Permission.SCRIPT | Permission.EXTERNAL:
-            return rule.tool == source_tool(proposal) and proposal.tool != ANSWER_SERVER
-    assert_never(rule.kind)
-
-
-def source_tool(proposal: Proposal) -> str:
-    """Return a source's tool as a rule names it: with the digest of its spec, so that a changed one needs approval.
-
-    For a script the digest covers the call too: a rule approves this script again, and no other one. It has 128 bits,
-    because whoever writes a skill may look for two scripts with the same digest.
-    """
-    if proposal.kind is not Permission.SCRIPT:
-        return f"{proposal.tool}@{proposal.spec}"
-    call = f"{proposal.spec}:{proposal.text}".encode("utf-8", "surrogatepass")
-    return f"{proposal.tool}@{sha256(call).hexdigest()[:32]}"
+    lines = proposal.rule_lines
+    if rule.tool:
+        return tool_name(rule.tool) == proposal.rule_tool
+    if rule.paths:
+        touched = proposal.paths
+        return bool(touched) and not proposal.special and all(_is_touchable(path, rule.paths) for path in touched)
+    if rule.program:
+        return runs_only(proposal.text, rule.program)
+    if rule.commands:
+        return bool(lines) and set(lines) <= set(rule.commands)
+    return bool(lines) or "commands" not in proposal.rule_fields
 
 
 def extends(line: str, known: str) -> bool:
@@ -139,27 +117,22 @@ def is_wide(rule: Rule) -> bool:
     return bool(rule.program) or EVERY_FILE in rule.paths
 
 
-def _candidates(proposal: Proposal) -> tuple[Rule, ...]:
-    kind = proposal.kind
-    match kind:
-        case Permission.READ:
-            return (Rule(kind, tool=proposal.tool),)
-        case Permission.DIFF:
-            exactly = tuple(map(literal_glob, proposal.paths))
-            folders = tuple(dict.fromkeys(map(_folder, proposal.paths)))
-            return Rule(kind, paths=exactly), Rule(kind, paths=folders), Rule(kind, paths=(EVERY_FILE,))
-        case Permission.CHECK:
-            return Rule(kind, commands=proposal.commands), Rule(kind, any=True)
-        case Permission.COMMAND:
-            first = proposal.text.split(" ", 1)[0]
-            return Rule(kind, commands=(proposal.text,)), Rule(kind, program=first)
-        case Permission.COMMIT | Permission.SUMMARY | Permission.FINISH | Permission.KNOWLEDGE:
-            return (Rule(kind, any=True),)
-        case Permission.MERGE | Permission.INFRASTRUCTURE:
-            return ()
-        case Permission.PLAN | Permission.SCRIPT | Permission.EXTERNAL:
-            return (Rule(kind, tool=source_tool(proposal)),)
-    assert_never(kind)
+def _candidates(proposal: Proposal) -> Iterator[Rule]:
+    kind, paths = proposal.kind, proposal.paths
+    for field in proposal.rule_fields:
+        match field:
+            case "tool":
+                yield Rule(kind, tool=proposal.rule_tool)
+            case "paths":
+                yield Rule(kind, paths=tuple(map(literal_glob, paths)))
+                yield Rule(kind, paths=tuple(dict.fromkeys(map(_folder, paths))))
+                yield Rule(kind, paths=(EVERY_FILE,))
+            case "commands":
+                yield Rule(kind, commands=proposal.rule_lines)
+            case "program":
+                yield Rule(kind, program=proposal.text.split(" ", 1)[0])
+            case "any":
+                yield Rule(kind, any=True)
 
 
 def _folder(path: str) -> str:
@@ -170,23 +143,13 @@ def _folder(path: str) -> str:
 
 def rule_words(rule: Rule) -> str:
     """Return the text of a rule, as decisions and lists show it."""
-    match rule.kind:
-        case Permission.READ:
-            return f"tool {rule.tool}"
-        case Permission.SCRIPT:
-            return f"one script, {rule.tool}"
-        case Permission.PLAN | Permission.EXTERNAL:
-            return f"{rule.kind} tool {rule.tool}"
-        case Permission.DIFF:
-            return "diff of any file" if EVERY_FILE in rule.paths else f"diff of {' '.join(map(_plain, rule.paths))}"
-        case Permission.CHECK if rule.commands:
-            return f"check {'; '.join(rule.commands)}"
-        case Permission.COMMAND if rule.program:
-            return f"command {rule.program} with any arguments"
-        case Permission.COMMAND if rule.commands:
-            return f"command {'; '.join(rule.commands)}"
-        case _:
-            return f"any {rule.kind}"
+    if rule.tool:
+        return f"{KINDS[rule.kind].tool_words} {rule.tool}"
+    if rule.paths:
+        return "diff of any file" if EVERY_FILE in rule.paths else f"diff of {' '.join(map(_plain, rule.paths))}"
+    if rule.commands:
+        return f"{rule.kind} {'; '.join(rule.commands)}"
+    return f"{rule.kind} {rule.program} with any arguments" if rule.program else f"any {rule.kind}"
 
 
 def decided_by(rule: Rule) -> str:

@@ -6,7 +6,7 @@ from agent_workbench.core.recorded_value import RecordedValue
 
 
 class Permission(StrEnum):
-    """Permission that a proposal needs; the keys of `approvals` in `.agent.yml` (`core.tools.permissions`)."""
+    """Permission that a proposal needs; the keys of `approvals` in `.agent.yml` (`core.proposal_kinds`)."""
 
     READ = "read"
     DIFF = "diff"

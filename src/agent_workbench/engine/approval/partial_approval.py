@@ -2,6 +2,7 @@
 
 from asyncio import to_thread
 from collections.abc import Iterator, Mapping
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -16,7 +17,6 @@ from agent_workbench.core.patch.selection.partial_patch import leave_out
 from agent_workbench.core.patch.special import special_paths
 from agent_workbench.core.patch.values import FilePatch, Hunk, HunkFate, LeftOut, Patch
 from agent_workbench.core.proposals import (
-    BY_HUNK,
     HunkVerdict,
     Proposal,
     Verdict,
@@ -25,10 +25,11 @@ from agent_workbench.core.proposals import (
     left_out_hunks,
     with_patch,
 )
+from agent_workbench.core.proposed_action import FileChanges
 from agent_workbench.engine.approval.proposals import decide, refuse_if_redacted
 from agent_workbench.engine.runtime.session_context import SessionContext
-from agent_workbench.engine.runtime.tool import Draft
 
+Changes = TypeVar("Changes", bound=FileChanges)
 NOTHING_TAKEN = "nothing of it was taken"
 
 
@@ -37,7 +38,7 @@ async def take_part(
 ) -> Outcome:
     """Approve the rest of a diff, if it is the text that was shown; reject the diff if nothing is left of it."""
     by = session.person if decision is None else decision.by
-    if waiting.kind not in BY_HUNK:
+    if not isinstance(waiting, FileChanges):
         return Refused("only of a diff something can be left out")
     try:
         patch = await to_thread(lambda: waiting.patch)
@@ -52,7 +53,7 @@ async def take_part(
         return Accepted()
     taken = part_of(waiting, rest, hunks)
     await session.record(ProposalReplaced(taken, hunk_choice_summary(taken.hunks), Author.USER))
-    await refuse_if_redacted(session, Draft(taken.text, diff=taken.diff))
+    await refuse_if_redacted(session, taken)
     if session.state.waiting is not None:
         await decide(session, session.state.waiting, Verdict.APPROVE, by, decision=decision)
     return Accepted()
@@ -67,7 +68,7 @@ def _without(patch: Patch, intent: ApproveProposal) -> Patch | None:
     return rest if patch_hash(render_patch(rest)) == intent.result_sha else None
 
 
-def part_of(proposal: Proposal, rest: Patch, hunks: tuple[HunkVerdict, ...]) -> Proposal:
+def part_of(proposal: Changes, rest: Patch, hunks: tuple[HunkVerdict, ...]) -> Changes:
     """Return the proposal with `rest` as its diff; hunks that were left out before stay on record."""
     paths = rest.paths
     part = replace(

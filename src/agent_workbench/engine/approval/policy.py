@@ -27,8 +27,9 @@ from agent_workbench.core.hook_document import HookDocument, proposal_document
 from agent_workbench.core.knowledge.notes import PUT_ASIDE
 from agent_workbench.core.plan import Task
 from agent_workbench.core.plan.needs import Intent
-from agent_workbench.core.proposals import ANSWER_SERVER, END_UNCHANGED, POLICY, Proposal, Verdict
-from agent_workbench.core.rules.foreign_tasks import RUNS_COMMANDS, is_foreign, own_commands
+from agent_workbench.core.proposals import END_UNCHANGED, POLICY, Proposal, Verdict
+from agent_workbench.core.proposed_action import UnattendedRule
+from agent_workbench.core.rules.foreign_tasks import is_foreign, own_commands
 from agent_workbench.core.rules.matching import RuleScope, StoredRule, decided_by, rule_allows, rule_problem
 from agent_workbench.core.rules.modes import decided_in
 from agent_workbench.core.rules.policy_trial import TriedProposal
@@ -36,7 +37,6 @@ from agent_workbench.core.settings import Approval, Permission, Rule
 from agent_workbench.core.state.applied_diffs import checks_reviewed, checks_trusted, lacks_test
 from agent_workbench.core.state.proposal_hooks import began, describe_objection, objections, point_of
 from agent_workbench.core.state.session_state import SessionState, TaskRun
-from agent_workbench.core.tools.permissions import PERMISSIONS, UnattendedRule
 from agent_workbench.core.tools.spec import REMEMBER
 from agent_workbench.engine.runtime.session_context import SessionContext
 
@@ -59,15 +59,14 @@ def ruling(state: SessionState, proposal: Proposal) -> PolicyDecision | None:
     if state.config is None:
         return None
     approval = state.config.approvals.of(proposal.kind)
-    facts = PERMISSIONS[proposal.kind]
-    if facts.unattended is UnattendedRule.WORKBENCH:
+    if proposal.unattended is UnattendedRule.WORKBENCH:
         return _summary_ruling(state, approval, proposal)
     if approval is Approval.DENY:
         by = f"policy:{proposal.kind}={approval}"
         return PolicyDecision(Verdict.REJECT, by, f"the policy does not allow this ({proposal.kind}: deny)")
     for run in objections(state, proposal):
         return _hook_ruling(state, proposal, run)
-    if proposal.tool == ANSWER_SERVER:
+    if proposal.is_question:
         return PolicyDecision(Verdict.REJECT, UNATTENDED, NOBODY_ANSWERS) if state.config.headless else None
     if _ends_research(state, proposal):
         return PolicyDecision(Verdict.APPROVE, f"{POLICY}intent={Intent.RESEARCH}")
@@ -76,7 +75,7 @@ def ruling(state: SessionState, proposal: Proposal) -> PolicyDecision | None:
         return PolicyDecision(Verdict.REJECT, UNATTENDED, PUT_ASIDE)
     if proposal.kind is Permission.COMMIT and _is_doubtful(state):
         return None
-    if facts.unattended is UnattendedRule.PARKED or not by:
+    if proposal.unattended is UnattendedRule.PARKED or not by:
         return PolicyDecision(Verdict.REJECT, UNATTENDED, NOBODY) if _is_lone_chat(state) else None
     refusal = _needs_a_person(state, proposal)
     if refusal and _is_put_aside(state, proposal):
@@ -98,11 +97,10 @@ def parking_reason(state: SessionState, proposal: Proposal) -> str:
     """Return why a proposal waits for a person, where `ruling` decides nothing about it."""
     if against := objections(state, proposal):
         return "; ".join(map(describe_objection, against))
-    facts = PERMISSIONS[proposal.kind]
-    if facts.unattended is UnattendedRule.PARKED:
-        return f"{facts.plural} always wait for a person"
+    if proposal.unattended is UnattendedRule.PARKED:
+        return f"{proposal.plural} always wait for a person"
     task = state.run.definition if state.run is not None else None
-    if task is not None and is_foreign(task) and proposal.kind in RUNS_COMMANDS:
+    if task is not None and is_foreign(task) and proposal.runs_commands:
         subject = "; ".join(_own_commands(state, _unnamed(state, proposal))) or proposal.tool
         return f"the task is not your own ({task.origin}), and no rule names: {subject}"
     approval = state.config.approvals.of(proposal.kind) if state.config is not None else Approval.ASK
@@ -162,7 +160,7 @@ def _summary_ruling(state: SessionState, approval: Approval, proposal: Proposal)
 def _opened_by(state: SessionState, approval: Approval, proposal: Proposal) -> str:
     """Return the setting, rule or mode that approves the proposal, as the `by` of the decision, empty if none does."""
     task = state.run.definition if state.run is not None else None
-    if is_foreign(task) and proposal.kind in RUNS_COMMANDS:
+    if is_foreign(task) and proposal.runs_commands:
         return _named_by(state, approval, proposal)
     return _generally_opened_by(state, approval, proposal)
 
@@ -230,15 +228,10 @@ def _counts_here(state: SessionState, kept: StoredRule) -> bool:
 
 def _needs_a_person(state: SessionState, proposal: Proposal) -> str:
     """Return the reason why only a person may approve the proposal, empty if there is none."""
-    if proposal.kind is Permission.DIFF and proposal.special:
-        return f"these files need a person's approval: {', '.join(proposal.special)}"
-    if proposal.plan is not None and proposal.special:
-        return f"these acceptance commands need a person's approval: {'; '.join(proposal.special)}"
-    if proposal.kind is Permission.KNOWLEDGE and proposal.special:
-        return f"these notes exist already: {', '.join(proposal.special)}"
-    facts = PERMISSIONS[proposal.kind]
-    if facts.unattended is UnattendedRule.SANDBOX and not (state.config and state.config.sandbox.holds):
-        return f"{facts.plural} need a person's approval where there is no sandbox"
+    if proposal.needs_person:
+        return proposal.needs_person
+    if proposal.unattended is UnattendedRule.SANDBOX and not (state.config and state.config.sandbox.holds):
+        return f"{proposal.plural} need a person's approval where there is no sandbox"
     return ""
 
 

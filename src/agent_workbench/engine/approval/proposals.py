@@ -18,12 +18,12 @@ from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.inbox import InboxDecision
 from agent_workbench.core.patch.hashes import patch_hash, selectable_ids
 from agent_workbench.core.patch.values import HunkFate
+from agent_workbench.core.proposal_kinds import CheckProposal, MergeProposal
 from agent_workbench.core.proposals import (
-    ANSWER_SERVER,
-    BY_HUNK,
     CHECKS,
     COMMIT,
     END_UNCHANGED,
+    KINDS,
     MERGE,
     HunkVerdict,
     Proposal,
@@ -31,11 +31,11 @@ from agent_workbench.core.proposals import (
     hunk_location,
     with_patch,
 )
+from agent_workbench.core.proposed_action import FileChanges, ProposalT, ToolCall
 from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import Phase, TaskRun
 from agent_workbench.core.tools.arguments import ArgumentFault, Arguments, read_arguments
-from agent_workbench.core.tools.permissions import CALLS, RUNS_PROGRAMS
 from agent_workbench.core.tools.spec import FINISH, NOTE, REWRITE, ToolSpec, by_name
 from agent_workbench.engine.answer.repeated_calls import loop_warning
 from agent_workbench.engine.answer.step_protocol import StepFault, grammar_ignored, read_step
@@ -43,7 +43,7 @@ from agent_workbench.engine.approval.policy import ruling
 from agent_workbench.engine.prompt.attempts import Fate, left_before, lost_before
 from agent_workbench.engine.runtime.code_diagnostics import prepare_diagnostics
 from agent_workbench.engine.runtime.session_context import SessionContext
-from agent_workbench.engine.runtime.tool import REFUSALS, Draft, Tool
+from agent_workbench.engine.runtime.tool import REFUSALS, Tool
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.builtin.finish import why_rejected
 from agent_workbench.engine.tools.merge import method_arguments
@@ -98,7 +98,7 @@ def _may_be_chance(run: TaskRun, reason: str) -> bool:
 
 def _runs_anew(spec: ToolSpec) -> bool:
     """Return True if each call of the tool has an effect. The result of a tool that only reads shows a repetition."""
-    return spec.name == NOTE or spec.permission in RUNS_PROGRAMS | {Permission.CHECK}
+    return spec.name == NOTE or KINDS[spec.permission].runs_commands
 
 
 async def propose(
@@ -109,16 +109,16 @@ async def propose(
     `mended` are the repairs that reading the call took.
     """
     draft = await tool.draft(await session.tool_context(), arguments, text)
-    draft = replace(draft, repaired=(*mended, *draft.repaired))
+    draft = _changed(draft, repaired=(*mended, *draft.repaired))
     if tool.spec.permission is Permission.DIFF:
         await _check_new(session, tool, draft)
     await propose_draft(session, tool, draft)
 
 
-async def _check_new(session: SessionContext, tool: Tool, draft: Draft) -> None:
+async def _check_new(session: SessionContext, tool: Tool, draft: Proposal) -> None:
     """Raise `PatchError` for a diff that the user left out, rejected or undid before, or that failed its checks."""
     run = session.run
-    left = await to_thread(left_before, run.history, draft.patch, run.tree) if draft.patch is not None else None
+    left = await to_thread(left_before, run.history, draft.patch, run.tree)
     if left is not None:
         location = hunk_location(left.hunk)
         raise PatchError(
@@ -135,7 +135,7 @@ async def _check_new(session: SessionContext, tool: Tool, draft: Draft) -> None:
         )
 
 
-async def propose_draft(session: SessionContext, tool: Tool, draft: Draft) -> None:
+async def propose_draft(session: SessionContext, tool: Tool, draft: Proposal) -> None:
     """Record a draft as a proposal; reject it at once if it contains a secret."""
     await session.record(ActionProposed(_proposal(session, tool, draft)))
     if tool.spec.permission is Permission.DIFF:
@@ -143,12 +143,12 @@ async def propose_draft(session: SessionContext, tool: Tool, draft: Draft) -> No
     await refuse_if_redacted(session, draft)
 
 
-async def refuse_if_redacted(session: SessionContext, draft: Draft) -> None:
+async def refuse_if_redacted(session: SessionContext, draft: Proposal) -> None:
     """Reject the new proposal if a secret was redacted in it: only the text in the journal may be carried out."""
     proposal = session.state.waiting
     if proposal is None or proposal.kind is Permission.SUMMARY:  # The text of a summary is not carried out.
         return
-    if (proposal.diff, proposal.text, proposal.playbook) != (draft.diff, draft.text, draft.playbook):
+    if (proposal.diff, proposal.texts) != (draft.diff, draft.texts):
         await decide(
             session, proposal, Verdict.REJECT, "policy:secrets", "it holds the value of a secret environment variable"
         )
@@ -156,7 +156,7 @@ async def refuse_if_redacted(session: SessionContext, draft: Draft) -> None:
 
 async def propose_checks(session: SessionContext, purpose: CheckPurpose) -> None:
     """Propose the checks of the task."""
-    draft = Draft(text="", commands=session.run.checks, purpose=purpose)
+    draft = CheckProposal(text="", commands=session.run.checks, purpose=purpose)
     await session.record(ActionProposed(_proposal(session, await session.tools.tool(CHECKS), draft)))
 
 
@@ -178,42 +178,26 @@ async def propose_merge(session: SessionContext) -> None:
 def _proposal(
     session: SessionContext,
     tool: Tool,
-    draft: Draft,
+    draft: Proposal,
     replaced: ProposalId | None = None,
     *,
     edited: bool = False,
     hunks: tuple[HunkVerdict, ...] = (),
 ) -> Proposal:
-    spec = tool.spec
-    proposal = Proposal(
-        id=replaced or ProposalId(f"P-{session.state.seq + 1}"),
-        kind=spec.permission,
-        tool=spec.name,
-        text=draft.text,
-        step=session.state.step,
-        diff=draft.diff,
-        commands=draft.commands,
-        paths=draft.paths,
-        special=draft.special,
-        preimages=draft.preimages,
-        purpose=draft.purpose,
-        edited=edited,
-        repaired=draft.repaired,
-        fallback=draft.fallback,
-        outlook=draft.outlook,
-        brings=draft.brings,
-        method=draft.method,
-        methods=draft.methods,
-        hunks=hunks,
-        source="" if spec.builtin else spec.source,
-        spec="" if spec.builtin else spec.digest,
-        hints=spec.hints,
-        reviewed=draft.reviewed,
-        similar=draft.similar,
-        playbook=draft.playbook,
-        left_out=draft.left_out,
-    )
-    return proposal if draft.patch is None else with_patch(proposal, draft.patch)
+    spec, state = tool.spec, session.state
+    id = replaced or ProposalId(f"P-{state.seq + 1}")
+    made = _changed(draft, id=id, tool=spec.name, step=state.step, edited=edited)
+    if isinstance(made, FileChanges):
+        return _changed(made, hunks=hunks)
+    if isinstance(made, ToolCall) and not spec.builtin:
+        return replace(made, source=spec.source, spec=spec.digest, hints=spec.hints)
+    return made
+
+
+def _changed(proposal: ProposalT, **fields: object) -> ProposalT:
+    """Return the proposal with other fields than its diff: if that is parsed already, it is not parsed again."""
+    made = replace(proposal, **fields)
+    return with_patch(made, proposal.patch) if "patch" in proposal.__dict__ else made
 
 
 async def replace_proposal(
@@ -224,12 +208,15 @@ async def replace_proposal(
     The draft is made in the context of the task, or in that of a chat.
     """
     tool = await session.tools.tool(proposal.tool)
-    merges = proposal.kind is Permission.MERGE
-    arguments = method_arguments(_kept_method(proposal, text)) if merges else _edited_arguments(tool.spec, text)
+    arguments = (
+        method_arguments(_kept_method(proposal, text))
+        if isinstance(proposal, MergeProposal)
+        else _edited_arguments(proposal, tool.spec, text)
+    )
     draft = await tool.draft(context or await session.tool_context(), arguments, text)
     hunks = () if by is Author.USER else proposal.hunks
     if hunks:  # The selection of the user stays a selection from the model's diff.
-        draft = replace(draft, text=proposal.text)
+        draft = _changed(draft, text=proposal.text)
     edited = proposal.edited or by is Author.USER
     made = _proposal(session, tool, draft, proposal.id, edited=edited, hunks=hunks)
     await session.record(ProposalReplaced(made, reason, by))
@@ -244,19 +231,19 @@ async def choose_method(session: SessionContext, proposal: Proposal, method: Mer
     await session.record(ProposalReplaced(made, f"merge by {method}", Author.USER))
 
 
-def _kept_method(proposal: Proposal, text: str) -> MergeMethod | None:
+def _kept_method(proposal: MergeProposal, text: str) -> MergeMethod | None:
     """Return the method for a new draft of a merge: the same one, unless it was the default, which may have changed."""
     is_default = not text and proposal.method in proposal.methods[:1]
     return None if is_default else proposal.method
 
 
-def _edited_arguments(spec: ToolSpec, text: str) -> Arguments:
-    """Return the arguments in the text of an edited proposal, none if it is a diff, a command or a message."""
-    if spec.permission is Permission.CHECK:
+def _edited_arguments(proposal: Proposal, spec: ToolSpec, text: str) -> Arguments:
+    """Return the arguments in the text of an edited proposal, none if it is a diff, a command, a message, an answer."""
+    if proposal.kind is Permission.CHECK:
         raise UsageError("checks cannot be edited", advice="reject them, or change the commands in the plan")
-    if spec.permission in CALLS and spec.name != ANSWER_SERVER:
+    if proposal.calls and not proposal.is_question:
         raise UsageError("the call of a tool cannot be edited", advice="reject it with a reason")
-    if spec.permission not in {Permission.READ, Permission.INFRASTRUCTURE}:
+    if proposal.is_question or not proposal.has_arguments:
         return Arguments({})
     try:
         return read_arguments(text, spec)
@@ -277,7 +264,7 @@ async def decide(
 
     `hunks` are the decisions about its hunks if they differ. `decision` is the one of the inbox, if it came from there.
     """
-    approved = verdict is Verdict.APPROVE and proposal.kind in BY_HUNK
+    approved = verdict is Verdict.APPROVE and proposal.by_hunk
     await session.record(
         ActionDecided(
             proposal_id=proposal.id,
@@ -294,7 +281,7 @@ async def decide(
 
 
 def _hunk_verdicts(proposal: Proposal, verdict: Verdict, reason: str) -> tuple[HunkVerdict, ...]:
-    if proposal.kind not in BY_HUNK or verdict not in {Verdict.APPROVE, Verdict.REJECT}:
+    if not proposal.by_hunk or verdict not in {Verdict.APPROVE, Verdict.REJECT}:
         return ()
     if verdict is Verdict.APPROVE and proposal.hunks:
         return proposal.hunks

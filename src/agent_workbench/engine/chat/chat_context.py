@@ -17,7 +17,7 @@ from agent_workbench.core.ids import TaskId
 from agent_workbench.core.patch.values import FileContent
 from agent_workbench.core.plan import Task
 from agent_workbench.core.ports.workspace import Sources
-from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.proposals import KINDS, Proposal
 from agent_workbench.core.repo.path_kinds import holds_secrets
 from agent_workbench.core.repo.retrieval import RELEVANT, Chunk, CodeQuery, PastCommit
 from agent_workbench.core.settings import BACKGROUND, Permission
@@ -29,15 +29,13 @@ from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.stoppable import StoppedByUser
 from agent_workbench.engine.runtime.tool import REFUSALS, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
-from agent_workbench.engine.task.execution import describe_activity, propose_following, run_tool, stopped_result
+from agent_workbench.engine.task.execution import propose_following, run_tool, stopped_result
 
 NO_TASK = Task(TaskId("chat"), "a conversation")
 """Bounds of the calls in a chat: every file that it shows may be read."""
 CONSULT = "consult"
 CHAT_TOOLS = (CONSULT, "query_audit")
 """Tools that a chat offers whether or not tasks have them."""
-OFFERED = frozenset({Permission.READ, Permission.SCRIPT, Permission.EXTERNAL, Permission.KNOWLEDGE})
-"""Permissions of the tools in a chat: none of them changes the repository's files."""
 
 SEARCH_SECONDS = 20.0
 """The longest wait for the index before the first prompt; then what is indexed so far is searched."""
@@ -90,7 +88,7 @@ async def start_chat(session: SessionContext) -> None:
 def _is_offered(spec: ToolSpec) -> bool:
     if spec.builtin:
         return spec.permission is Permission.READ and spec.name not in {NOTE, FINISH, BACKGROUND}
-    return spec.permission in OFFERED
+    return KINDS[spec.permission].in_chat
 
 
 async def chat_files(session: SessionContext) -> TrackedFiles:
@@ -142,7 +140,7 @@ async def _readable(session: SessionContext, said: UserSaid) -> list[Chunk]:
 async def execute_call(session: SessionContext, proposal: Proposal) -> None:
     """Make an approved call and record its result. It changes no file of the repository."""
     context = await chat_context(session)
-    session.publisher.show_activity(describe_activity(proposal))
+    session.publisher.show_activity(proposal.activity)
     await session.record(ActionStarted(proposal.id))
     started = session.ports.clock.monotonic_seconds()
     try:

@@ -10,6 +10,7 @@ from agent_workbench.core.errors import UsageError, error_text
 from agent_workbench.core.events import AbortAsked, SkillText, UserSaid
 from agent_workbench.core.intents import MOST_SAID_CHARS, StopAction, StopAnswer
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
+from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.work import Chat
 from agent_workbench.core.text.amounts import counted_text
@@ -19,7 +20,7 @@ from agent_workbench.core.tools.spec import by_name
 from agent_workbench.engine.approval.proposals import propose_draft
 from agent_workbench.engine.chat.chat_context import CONSULT, NO_TASK, TrackedFiles, chat_context
 from agent_workbench.engine.runtime.session_context import SessionContext
-from agent_workbench.engine.runtime.tool import REFUSALS, Draft, Tool
+from agent_workbench.engine.runtime.tool import REFUSALS, Tool
 from agent_workbench.engine.task.code_lookup import MentionedCode, read_mentions
 
 STOPPED = "stopped by the user"
@@ -77,7 +78,7 @@ class CallDraft(Struct, frozen=True):
     """A call that the user asked for, before it is proposed."""
 
     tool: Tool
-    draft: Draft
+    draft: Proposal
 
 
 async def skills_of(session: SessionContext, call: NamedCall | None) -> tuple[SkillText, ...]:

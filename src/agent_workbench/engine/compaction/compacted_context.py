@@ -22,7 +22,7 @@ from agent_workbench.core.events import (
 from agent_workbench.core.patch.diff_text import render_changes
 from agent_workbench.core.patch.values import FileChange
 from agent_workbench.core.ports.workspace import Workspace
-from agent_workbench.core.proposals import SummaryEstimate
+from agent_workbench.core.proposed_action import SummaryEstimate
 from agent_workbench.core.repo.import_lines import IMPORTS
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.applied_diffs import applied_diffs

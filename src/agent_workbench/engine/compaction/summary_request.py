@@ -18,6 +18,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.events.log_lines import log_line
 from agent_workbench.core.model import Purpose
+from agent_workbench.core.proposal_kinds import SummaryProposal
 from agent_workbench.core.proposals import COMPACT, Preimage, Proposal, Verdict
 from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.core.state.session_state import TaskRun
@@ -34,7 +35,6 @@ from agent_workbench.engine.recorder import Overtaken
 from agent_workbench.engine.runtime.budget import tokens_left
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.text_limits import clip
-from agent_workbench.engine.runtime.tool import Draft
 
 PREFIX = "Summary:"
 MAX_ASKED = 3
@@ -147,7 +147,7 @@ async def _propose_own(session: SessionContext) -> None:
 
 async def _propose(session: SessionContext, summary: str, by: Author) -> None:
     outlook = await estimate_summary(await session.tool_context(), summary, by)
-    draft = Draft(summary, fallback=by is Author.WORKBENCH, outlook=outlook)
+    draft = SummaryProposal(text=summary, fallback=by is Author.WORKBENCH, outlook=outlook)
     await propose_draft(session, COMPACT_TOOL, draft)
 
 
@@ -159,7 +159,7 @@ async def _propose_notes(session: SessionContext, answer: ModelAnswered, summary
     run = session.run
     path = session.ports.memory.path(run.task, run.fork)
     shown = Preimage(path, notes_sha(session.state.scratchpad(run.task)))
-    await propose_draft(session, COMPACT_TOOL, Draft(summary, paths=(path,), preimages=(shown,)))
+    await propose_draft(session, COMPACT_TOOL, SummaryProposal(text=summary, paths=(path,), preimages=(shown,)))
 
 
 def _model_was_refused(run: TaskRun) -> bool:

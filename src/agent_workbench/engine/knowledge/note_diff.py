@@ -17,7 +17,8 @@ from agent_workbench.core.patch.diff_text import render_patch
 from agent_workbench.core.patch.hashes import content_hash
 from agent_workbench.core.patch.values import FileChange, FileContent, LineKind, Patch
 from agent_workbench.core.ports.knowledge import Knowledge
-from agent_workbench.core.proposals import Preimage, Proposal, SimilarNote
+from agent_workbench.core.proposals import Preimage, Proposal
+from agent_workbench.core.proposed_action import SimilarNote
 
 MAX_NOTES = 30
 MAX_NOTE_CHARS = 20_000

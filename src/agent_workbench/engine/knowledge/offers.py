@@ -25,6 +25,7 @@ from agent_workbench.core.knowledge.note_text import compose_note
 from agent_workbench.core.knowledge.notes import MAX_NAME_CHARS, PUT_ASIDE, name_in_path
 from agent_workbench.core.knowledge.rejections import notes_of_rejections
 from agent_workbench.core.patch.diff_text import canonical_patch
+from agent_workbench.core.proposal_kinds import KnowledgeProposal
 from agent_workbench.core.proposals import OFFER_NOTES, POLICY, Proposal, Verdict, with_patch
 from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.core.state.steps import decisions_of
@@ -114,7 +115,7 @@ async def propose_notes(session: SessionContext) -> None:
         made = await _proposal(session, id, notes, edited=False)
     except (UsageError, StorageError, PatchError) as error:
         text = notes_document(notes, session.settings.memory.dir)
-        failed = Proposal(id, Permission.KNOWLEDGE, OFFER_NOTES, text, 0)
+        failed = KnowledgeProposal(id, OFFER_NOTES, text, 0)
         await session.record(ActionProposed(failed))
         await session.record(ActionDecided(id, Verdict.REJECT, "policy:notes", error_text(error)))
         session.publisher.notify(f"notes were not proposed: {error_text(error)}")
@@ -174,9 +175,8 @@ async def _proposal(session: SessionContext, id: ProposalId, notes: Sequence[Off
     offer = session.state.open_note_offer
     offered = {note.name: note for note in offer.offered.notes} if offer is not None else {}
     told = [offered[note.name].origin for note in notes if note.name in offered and offered[note.name].origin]
-    proposal = Proposal(
+    proposal = KnowledgeProposal(
         id=id,
-        kind=Permission.KNOWLEDGE,
         tool=OFFER_NOTES,
         text=notes_document(notes, memory),
         step=0,

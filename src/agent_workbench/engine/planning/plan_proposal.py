@@ -21,9 +21,10 @@ from agent_workbench.core.model import Purpose
 from agent_workbench.core.plan import Plan, PlanPiece, Task, TaskStatus
 from agent_workbench.core.plan.estimates import Complexity, estimate
 from agent_workbench.core.plan.proposed import ProposedPlan, ProposedTask
+from agent_workbench.core.proposal_kinds import PlanProposal
 from agent_workbench.core.proposals import PROPOSE_PLAN, Preimage, Proposal
 from agent_workbench.core.rules.matching import extends, runs_only
-from agent_workbench.core.settings import Permission, Settings
+from agent_workbench.core.settings import Settings
 from agent_workbench.core.state.work import Planning
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.engine.planning.plan_answer import read_check, read_tasks
@@ -207,13 +208,12 @@ async def _replace(
 
 async def _proposal(
     session: SessionContext, id: ProposalId, step: int, plan: ProposedPlan, text: str, *, edited: bool
-) -> Proposal:
+) -> PlanProposal:
     plans, settings = session.ports.plans, session.settings
     known = [settings.test_command, settings.lint_command]
     known += [line for task in session.state.plan.tasks for line in task.accept_tests]
-    return Proposal(
+    return PlanProposal(
         id=id,
-        kind=Permission.PLAN,
         tool=PROPOSE_PLAN,
         text=text,
         step=step,

@@ -23,6 +23,7 @@ from agent_workbench.core.events import (
 from agent_workbench.core.fold import fold
 from agent_workbench.core.history.replay_pace import PromptDifference, ReproducedPrompt
 from agent_workbench.core.model import Message, Purpose
+from agent_workbench.core.proposal_kinds import SummaryProposal
 from agent_workbench.core.proposals import COMPACT, OURS
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.state.work import Chat
@@ -174,7 +175,7 @@ def _answer_difference(asked: RecordedPrompt) -> PromptDifference | None:
 
 def _summary_difference(summary: str, outcome: Outcome) -> PromptDifference | None:
     match outcome:
-        case ActionProposed(proposal=proposal):
+        case ActionProposed(proposal=SummaryProposal() as proposal):
             same = proposal.tool == COMPACT and (proposal.text == summary or (not summary and proposal.fallback))
         case ActionRejected():
             same = not summary

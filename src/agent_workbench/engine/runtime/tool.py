@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
-from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.errors import (
     ConfigError,
     PatchError,
@@ -16,43 +15,15 @@ from agent_workbench.core.errors import (
     WorkspaceError,
 )
 from agent_workbench.core.events import ActionResult, Event
-from agent_workbench.core.patch.values import FileChange, Patch
-from agent_workbench.core.playbooks.access import PlaybookRun
-from agent_workbench.core.proposals import Preimage, Proposal, SimilarNote, SummaryEstimate
+from agent_workbench.core.patch.values import FileChange
+from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.repo.retrieval import Chunk
-from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.tools.arguments import Arguments, Choices
 from agent_workbench.core.tools.spec import ToolSpec
 from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
 
 if TYPE_CHECKING:
     from agent_workbench.engine.runtime.tool_context import ToolContext
-
-
-class Draft(Struct, frozen=True):
-    """The effect of a call before it is decided: the fields of a proposal that the tool knows.
-
-    `patch` is the patch of which `diff` is the text. `reviewed`, `similar`, `playbook` and `left_out`: see `Proposal`.
-    """
-
-    text: str
-    diff: str = ""
-    commands: tuple[str, ...] = ()
-    paths: tuple[str, ...] = ()
-    special: tuple[str, ...] = ()
-    preimages: tuple[Preimage, ...] = ()
-    purpose: CheckPurpose | None = None
-    repaired: tuple[str, ...] = ()
-    fallback: bool = False
-    outlook: SummaryEstimate | None = None
-    brings: tuple[str, ...] = ()
-    method: MergeMethod | None = None
-    methods: tuple[MergeMethod, ...] = ()
-    patch: Patch | None = None
-    reviewed: tuple[str, ...] | None = None
-    similar: tuple[SimilarNote, ...] = ()
-    playbook: PlaybookRun | None = None
-    left_out: str = ""
 
 
 class ToolResult(Struct, frozen=True):
@@ -82,8 +53,8 @@ class Tool(Protocol):
     async def choices(self, scope: TaskBounds, present: TaskFiles) -> Choices | None:
         """Return the values that arguments may have now; None if no call makes sense now."""
 
-    async def draft(self, context: "ToolContext", arguments: Arguments, text: str) -> Draft:
-        """Return what would be done; nothing has an effect yet.
+    async def draft(self, context: "ToolContext", arguments: Arguments, text: str) -> Proposal:
+        """Return what would be done, as a draft of a proposal; nothing has an effect yet.
 
         Raises one of `REFUSALS` with the reason why it cannot be done.
         """

@@ -14,7 +14,7 @@ from agent_workbench.core.intents import Intent, Leave, PauseTask
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.plan import Plan, TaskStatus
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.core.rules.foreign_tasks import RUNS_COMMANDS, is_foreign
+from agent_workbench.core.rules.foreign_tasks import is_foreign
 from agent_workbench.core.session_end import SessionEnd, TaskOutcome, TaskOutcomeKind
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.proposal_hooks import objections
@@ -236,7 +236,7 @@ async def _is_decided(session: SessionContext, move: Decide | RunHook) -> bool:
 
 def _parked(session: SessionContext, proposal: Proposal) -> str:
     """Return which proposal waits and why no flag would approve it, or the flag that would."""
-    of_foreign = is_foreign(session.run.definition) and proposal.kind in RUNS_COMMANDS
+    of_foreign = is_foreign(session.run.definition) and proposal.runs_commands
     if of_foreign or objections(session.state, proposal):
         why = parking_reason(session.state, proposal)
         return f"{session.run.task} waits for a person: {proposal.kind} {proposal.id}; {why}"

@@ -20,7 +20,6 @@ from agent_workbench.core.patch.values import FileChange
 from agent_workbench.core.proposals import CHECKS, COMMIT, COMPACT, Proposal
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.tools.arguments import Arguments
-from agent_workbench.core.tools.permissions import RUNS_PROGRAMS, STOPPABLE
 from agent_workbench.engine.answer.repeated_calls import without_repeat
 from agent_workbench.engine.approval.proposals import propose_draft, propose_merge, replace_proposal
 from agent_workbench.engine.knowledge.note_diff import moved_note
@@ -30,7 +29,7 @@ from agent_workbench.engine.runtime.publisher import TAIL_CHARS
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.stoppable import StoppedByUser
 from agent_workbench.engine.runtime.text_limits import clip
-from agent_workbench.engine.runtime.tool import REFUSALS, Draft, Tool, ToolResult
+from agent_workbench.engine.runtime.tool import REFUSALS, Tool, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.builtin.write_diff import KEEP, check_unmoved
 from agent_workbench.engine.tools.check_runs import named_paths
@@ -38,8 +37,6 @@ from agent_workbench.engine.tools.merge import merged_into
 
 MUST_WORK = frozenset({CHECKS, COMMIT, COMPACT})
 """Tools the task cannot continue without: their refusal is shown to the user as trouble, not to the model."""
-PUTS_BACK = RUNS_PROGRAMS | {Permission.CHECK}
-"""Actions before which all files are reset to the approved state. A diff resets only the files it changes."""
 
 _RULES = ".gitignore"
 
@@ -50,8 +47,8 @@ async def execute_proposal(session: SessionContext, proposal: Proposal) -> None:
     if moved := await _moved(context, proposal):
         await _ask_again(session, proposal, moved)
         return
-    session.publisher.show_activity(describe_activity(proposal))
-    if proposal.kind in PUTS_BACK:
+    session.publisher.show_activity(proposal.activity)
+    if proposal.runs_commands:
         await checkpoint_unapproved(session)
     await session.record(ActionStarted(proposal.id))
     session.ports.shell.used()  # by what was no action
@@ -66,7 +63,7 @@ async def execute_proposal(session: SessionContext, proposal: Proposal) -> None:
         refusal, outcome = error, ToolResult(error_text(error), ActionResult.REFUSED)
     except StoppedByUser:
         outcome = stopped_result(context, session.ports.clock.monotonic_seconds() - started)
-    kept, told = await _take_changes(session, context) if proposal.kind in RUNS_PROGRAMS else (None, "")
+    kept, told = await _take_changes(session, context) if proposal.runs_programs else (None, "")
     for effect in outcome.effects:
         await session.record(effect)
     # What a playbook did is in no commit: its checkpoint proves who approved it.
@@ -113,7 +110,7 @@ async def run_tool(session: SessionContext, context: ToolContext, proposal: Prop
     with session.stoppable.begin(proposal.id):
         running = tool.run(context, proposal)
         # Checks and commands stop their own processes, and restore the files after it.
-        whole = proposal.kind in STOPPABLE - {Permission.CHECK, Permission.COMMAND}
+        whole = proposal.stoppable and not proposal.stops_itself
         return await (session.stoppable.run(running) if whole else running)
 
 
@@ -174,7 +171,7 @@ async def _ask_again(session: SessionContext, proposal: Proposal, moved: str) ->
         await session.record(ActionFinished(proposal.id, ActionResult.REFUSED, observation))
 
 
-async def _take_changes(session: SessionContext, context: ToolContext) -> tuple[Draft | None, str]:
+async def _take_changes(session: SessionContext, context: ToolContext) -> tuple[Proposal | None, str]:
     """Reset the files that a command changed; return them as a draft that keeps them, and a text about the others."""
     unapproved = await context.workspace.unapproved_changes(context.run.tree)
     reset = await context.workspace.reset(context.run.tree)
@@ -216,28 +213,3 @@ def _decodes(data: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def describe_activity(proposal: Proposal) -> str:
-    """Return a text about a running action."""
-    match proposal.kind:
-        case Permission.CHECK:
-            return f"running {len(proposal.commands)} check{'s' if len(proposal.commands) != 1 else ''}"
-        case Permission.COMMAND:
-            return f"running {proposal.text}"
-        case Permission.DIFF:
-            return "applying the diff"
-        case Permission.COMMIT | Permission.MERGE:
-            return "committing" if proposal.kind is Permission.COMMIT else "merging"
-        case Permission.READ:
-            return proposal.tool.replace("_", " ")
-        case Permission.SUMMARY:
-            return "making room in the context"
-        case Permission.FINISH:
-            return "ending the task"
-        case Permission.KNOWLEDGE:
-            return "writing a note"
-        case Permission.PLAN | Permission.SCRIPT | Permission.EXTERNAL:
-            return f"calling {proposal.tool}"
-        case Permission.INFRASTRUCTURE:
-            return f"running {proposal.playbook.request.text if proposal.playbook else proposal.text}"

@@ -24,9 +24,10 @@ from agent_workbench.core.events import (
 from agent_workbench.core.ids import CommitId, TaskId
 from agent_workbench.core.plan import Owner, Plan, Task, TaskStatus
 from agent_workbench.core.ports.workspace import Workspace
+from agent_workbench.core.proposals import KINDS
 from agent_workbench.core.repo.absent_sources import unlinked
 from agent_workbench.core.repo.workspace import RepoFacts, WorkspaceRequest
-from agent_workbench.core.settings import AGENTS_FILES, BACKGROUND, PLAYBOOK_TOOLS, Approval, Permission, Settings
+from agent_workbench.core.settings import AGENTS_FILES, BACKGROUND, PLAYBOOK_TOOLS, Approval, Settings
 from agent_workbench.core.skills.selection import PLAYBOOK_SKILL, brings_files, check_named, choosable, skills_of
 from agent_workbench.core.text.commit_subjects import LOOKED_AT, CommitConvention, common_convention
 from agent_workbench.core.text.sanitizer import sanitize, without_chat_markers
@@ -40,7 +41,6 @@ from agent_workbench.engine.tools.check_runs import CheckList, check_list, refus
 
 MOST_NAMED = 3
 SETTINGS = ".agent.yml"
-CHANGES_NOTHING = frozenset({Permission.READ, Permission.CHECK, Permission.FINISH})
 """Permissions of the tools that a task is offered which changes nothing."""
 
 MAX_BYTES = 32 * 1024
@@ -118,7 +118,7 @@ async def start_task(session: SessionContext, wanted: TaskId | None, unsaved: Ma
     # No model is asked where the task names its edits itself.
     specs = () if task.edits else await _tool_specs(session, task, convention)
     if task.changes_nothing:
-        specs = tuple(each for each in specs if each.permission in CHANGES_NOTHING and each.name != BACKGROUND)
+        specs = tuple(each for each in specs if KINDS[each.permission].changes_nothing and each.name != BACKGROUND)
     required = checks.commands[: checks.required]
     started = TaskStarted(
         task=task.id,

@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from agent_workbench.core.errors import UsageError
+from agent_workbench.core.proposals import KINDS, Proposal
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.tools.arguments import (
     Argument,
@@ -15,7 +16,6 @@ from agent_workbench.core.tools.arguments import (
 )
 from agent_workbench.core.tools.spec import ToolSpec
 from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
-from agent_workbench.engine.runtime.tool import Draft
 from agent_workbench.engine.runtime.tool_context import ToolContext
 
 
@@ -42,13 +42,13 @@ class BuiltinTool(Struct, frozen=True):
         """Return no choices: every value that fits the schema is allowed."""
         return {}
 
-    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
+    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Proposal:
         """Return the call as requested; raise `UsageError` for a value that is not among the choices."""
         try:
             check_choices(arguments, await self.choices(context.scope, context.files) or {})
         except ArgumentFault as fault:
             raise UsageError(str(fault)) from fault
-        return Draft(text)
+        return KINDS[self.permission](text=text)
 
     def read(self, text: str) -> Arguments:
         """Parse the arguments in the text of a proposal; raise `ArgumentFault`."""

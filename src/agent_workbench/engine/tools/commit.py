@@ -8,6 +8,7 @@ from agent_workbench.core.errors import UsageError, WorkspaceError
 from agent_workbench.core.events import TaskCommitted
 from agent_workbench.core.history.anchors import without_anchors
 from agent_workbench.core.patch.diff_text import render_changes
+from agent_workbench.core.proposal_kinds import CommitProposal
 from agent_workbench.core.proposals import COMMIT, TRAILER, Proposal
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.applied_diffs import applied_diffs
@@ -17,7 +18,7 @@ from agent_workbench.core.state.steps import decisions_of, newest_steps
 from agent_workbench.core.text.commit_subjects import SUBJECT_CHARS, CommitConvention, subject_problem
 from agent_workbench.core.tools.arguments import Arguments
 from agent_workbench.core.tools.spec import FINISH
-from agent_workbench.engine.runtime.tool import Draft, ToolResult
+from agent_workbench.engine.runtime.tool import ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.builtin.finish import commit_subject, finish_summary
 from agent_workbench.engine.tools.builtin_tool import BuiltinTool
@@ -26,7 +27,7 @@ from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 class Commit(BuiltinTool, frozen=True):
     """Tool of the workbench that commits the tree of all approved diffs."""
 
-    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
+    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Proposal:
         """Return the message (`text` if it was edited) and the complete diff of the task."""
         if text and not text.strip():
             raise UsageError("a commit needs a message")
@@ -36,7 +37,7 @@ class Commit(BuiltinTool, frozen=True):
             )
         changes = await context.workspace.changes(context.run.tree)
         checkout = await context.ports.workspaces.checkout_files()
-        return Draft(
+        return CommitProposal(
             text=text or _message(context),
             diff=await to_thread(render_changes, changes),
             paths=tuple(change.path for change in changes),

@@ -11,12 +11,13 @@ from agent_workbench.core.history.anchors import without_anchors
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.patch.diff_text import render_changes
 from agent_workbench.core.patch.values import FileChange
+from agent_workbench.core.proposal_kinds import MergeProposal
 from agent_workbench.core.proposals import MERGE, TRAILER, Preimage, Proposal
 from agent_workbench.core.repo.workspace import MergeMethod, MergePreview, MergeTarget
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.reviewed_files import commit_approved_by_user, reviewed_paths
 from agent_workbench.core.tools.arguments import Arguments
-from agent_workbench.engine.runtime.tool import Draft, ToolResult
+from agent_workbench.engine.runtime.tool import ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 from agent_workbench.engine.tools.commit import approval_trailer
@@ -28,7 +29,7 @@ METHOD = "method"
 class Merge(BuiltinTool, frozen=True):
     """Tool of the workbench that merges the task's commit into the user's branch."""
 
-    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
+    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Proposal:
         """Return the merge as it would be made now, with its obstacles; the argument `method` may name its method."""
         if text != without_anchors(text):
             raise UsageError(
@@ -46,18 +47,19 @@ class Merge(BuiltinTool, frozen=True):
     async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
         """Merge, or raise with nothing changed."""
         (shown,) = proposal.preimages
+        method = proposal.method if isinstance(proposal, MergeProposal) else None
         target = MergeTarget("" if shown.path == DETACHED else shown.path, CommitId(shown.sha))
         message = proposal.text
-        if proposal.method is MergeMethod.SQUASH:
+        if method is MergeMethod.SQUASH:
             message = f"{message.strip()}\n\n{approval_trailer(context)}\n"
-        outcome = await context.ports.workspaces.merge(_commit(context), message, target, proposal.method)
+        outcome = await context.ports.workspaces.merge(_commit(context), message, target, method)
         done = f"{outcome.into} is at {outcome.commit[:10]} ({outcome.how})"
         return ToolResult(done, effects=(TaskMerged(context.task.id, outcome),))
 
 
-async def merge_draft(preview: MergePreview, what: str, text: str = "") -> Draft:
+async def merge_draft(preview: MergePreview, what: str, text: str = "") -> MergeProposal:
     """Return the draft of a merge: message, diff, commits, target branch and obstacles."""
-    return Draft(
+    return MergeProposal(
         text=text or preview.message or _generated(preview, what),
         diff=await to_thread(render_changes, preview.changes),
         paths=tuple(change.path for change in preview.changes),

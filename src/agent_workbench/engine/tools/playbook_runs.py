@@ -9,11 +9,12 @@ from agent_workbench.core.playbooks.access import CONFIG, PlaybookRequest, Playb
 from agent_workbench.core.playbooks.catalogue import MAX_BYTES
 from agent_workbench.core.playbooks.recap import read_recap, summary
 from agent_workbench.core.ports.playbooks import Playbooks
+from agent_workbench.core.proposal_kinds import InfrastructureProposal
 from agent_workbench.core.proposals import Preimage, Proposal
 from agent_workbench.core.text.amounts import quoted
 from agent_workbench.engine.runtime.budget import seconds_left
 from agent_workbench.engine.runtime.text_limits import clip
-from agent_workbench.engine.runtime.tool import Draft, ToolResult
+from agent_workbench.engine.runtime.tool import ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.check_runs import refuse_denied
 
@@ -29,7 +30,7 @@ def playbooks_of(context: ToolContext) -> Playbooks:
     return context.ports.playbooks
 
 
-async def draft_run(context: ToolContext, request: PlaybookRequest, text: str) -> Draft:
+async def draft_run(context: ToolContext, request: PlaybookRequest, text: str) -> Proposal:
     """Return the run as a gate shows it; raise `UsageError` unless a run in check mode came before it."""
     playbooks = playbooks_of(context)
     refuse_denied(context.task, (f"ansible-playbook {request.playbook}",))
@@ -50,12 +51,12 @@ async def draft_run(context: ToolContext, request: PlaybookRequest, text: str) -
     )
     paths = (request.playbook, *filter(None, (request.inventory_path, CONFIG if CONFIG in listed else "")))
     preimages = [Preimage(path, content_hash(await context.workspace.read(path))) for path in paths if path in listed]
-    return Draft(text, preimages=tuple(preimages), playbook=run)
+    return InfrastructureProposal(text=text, preimages=tuple(preimages), playbook=run)
 
 
 async def run_playbook(context: ToolContext, proposal: Proposal) -> ToolResult:
     """Run what was approved on the approved files alone; lint it if it fails."""
-    if proposal.playbook is None:
+    if not isinstance(proposal, InfrastructureProposal) or proposal.playbook is None:
         raise ToolError("the proposal holds no run of a playbook")
     await context.workspace.reset(context.run.tree)
     for preimage in proposal.preimages:

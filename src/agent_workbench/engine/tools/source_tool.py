@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from agent_workbench.core.errors import ToolError, UsageError
 from agent_workbench.core.events import ActionResult
 from agent_workbench.core.ports.tools import QuestionAnswer, SchemaValidator, SourceQuestion, SourceResult, ToolSource
-from agent_workbench.core.proposals import ANSWER_SERVER, Proposal, Verdict
+from agent_workbench.core.proposal_kinds import ExternalProposal
+from agent_workbench.core.proposals import ANSWER_SERVER, KINDS, Proposal, Verdict
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.tools.arguments import Arguments, Choices
 from agent_workbench.core.tools.spec import ToolSpec
@@ -22,7 +23,7 @@ from agent_workbench.core.tools.strict_json import (
 from agent_workbench.engine.runtime.publisher import TAIL_CHARS
 from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
 from agent_workbench.engine.runtime.text_limits import clip
-from agent_workbench.engine.runtime.tool import Draft, ToolResult
+from agent_workbench.engine.runtime.tool import ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
 
 OBSERVED_CHARS = 6_000
@@ -50,7 +51,7 @@ class SourceTool:
         """Return no choices: every value that fits the schema is allowed."""
         return {}
 
-    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
+    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Proposal:
         """Return the arguments as one line of JSON.
 
         Raises `UsageError` if they do not match the schema, or the source knows that the call cannot be made.
@@ -60,7 +61,7 @@ class SourceTool:
         problem = await self._schemas.problem(self.spec.input_schema, line)
         if problem := problem or await self._source.obstacle(self.spec.name, line):
             raise UsageError(problem)
-        return Draft(line)
+        return KINDS[self.spec.permission](text=line)
 
     async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
         """Call the tool with the approved arguments; the time limit is that of a command."""
@@ -134,10 +135,10 @@ class AnswerTool:
         """Return None: the model does not call it."""
         return None
 
-    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
+    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Proposal:
         """Return the defaults of the form, or the person's `text`; raise `UsageError` if it does not fit the form."""
         if not text:
-            return Draft(_indented(_defaults(self._form)))
+            return ExternalProposal(text=_indented(_defaults(self._form)))
         try:
             values = read_bounded_json(text)
         except JsonError as error:
@@ -145,7 +146,7 @@ class AnswerTool:
         problem = await self._schemas.problem(self.spec.input_schema, one_line(values))
         if problem:
             raise UsageError(f"the answer does not fit the form: {problem}")
-        return Draft(_indented(values))
+        return ExternalProposal(text=_indented(values))
 
     async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
         """Send the decision, and the values of an approved answer; the time limit is that of a command."""

@@ -12,11 +12,10 @@ from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.patch.reader.patch_reader import read_diff
 from agent_workbench.core.patch.values import FileChange, FileContent
 from agent_workbench.core.plan import TaskEdit
-from agent_workbench.core.proposals import APPLY_EDITS
+from agent_workbench.core.proposals import APPLY_EDITS, Proposal
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.text.amounts import quoted
 from agent_workbench.core.tools.arguments import Arguments
-from agent_workbench.engine.runtime.tool import Draft
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.builtin.write_diff import WriteDiff
 
@@ -27,7 +26,7 @@ MAX_BYTES = 10_000_000
 TOOL = WriteDiff(name=APPLY_EDITS, summary="make the edits that the task names", permission=Permission.DIFF, raw=True)
 
 
-async def draft_edits(context: ToolContext) -> Draft:
+async def draft_edits(context: ToolContext) -> Proposal:
     """Return all edits of the task as one diff, each made on the result of those before it.
 
     Raises `PatchError` or `WorkspaceError` that names the edit which does not fit, and the errors of a diff's draft.

@@ -4,9 +4,8 @@ from collections.abc import Callable
 
 from agent_workbench.core.intents import ApproveProposal
 from agent_workbench.core.patch.selection.choice import PartialDiff
-from agent_workbench.core.proposals import BY_HUNK, KEEP_CHANGES
+from agent_workbench.core.proposals import KEEP_CHANGES
 from agent_workbench.views.gate.gate_bar import Waiting
-from agent_workbench.views.gate.special_parts import special_parts
 
 
 class PendingApproval:
@@ -42,7 +41,7 @@ class PendingApproval:
         if waiting is None:
             return ()
         taking = self.taking(waiting)
-        return special_parts(waiting.proposal) if taking is None else taking.special
+        return waiting.proposal.second_look if taking is None else taking.special
 
     def _decision(self, waiting: Waiting | None) -> str:
         """Return an identifier of this decision: the proposal with the selected part."""
@@ -52,6 +51,6 @@ class PendingApproval:
 
 def can_select_hunks(waiting: Waiting | None) -> bool:
     """Return True if a proposed diff waits whose hunks can be selected."""
-    if waiting is None or waiting.proposal.kind not in BY_HUNK:
+    if waiting is None or not waiting.proposal.by_hunk:
         return False
     return waiting.proposal.tool != KEEP_CHANGES

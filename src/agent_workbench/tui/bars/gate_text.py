@@ -13,7 +13,6 @@ from agent_workbench.tui.keys import KEYS, Scope
 from agent_workbench.tui.widgets.rows import Span
 from agent_workbench.views.blocks import Tone
 from agent_workbench.views.gate.gate_bar import GateAct, GateMode, GateView
-from agent_workbench.views.gate.special_parts import special_text
 
 SCOPES = dict.fromkeys((GateAct.STOP, GateAct.ABORT, GateAct.LEAVE, GateAct.UNDO, GateAct.SAY), Scope.EVERYWHERE)
 BADGES = {
@@ -75,7 +74,7 @@ class GateText(Bar):
         if view.waiting is not None and (special := self.approval.asked_about(view.waiting)):
             # They get all the room: the path that is cut off could be the one that matters.
             key = self._keymap.first(Scope.GATE, GateAct.APPROVE)
-            return [(f"{key} again: {special_text(view.waiting.proposal, special)}", Tone.WARN)], []
+            return [(f"{key} again: {view.waiting.proposal.special_words(special)}", Tone.WARN)], []
         if self._unseen and GateAct.APPROVE in view.acts:
             return said, [(f"{self._unseen} line{'' if self._unseen == 1 else 's'} not shown yet", Tone.WARN)]
         return said, []

@@ -7,7 +7,8 @@ from agent_workbench.core.live import Followed, SessionUpdate
 from agent_workbench.core.plan import is_queued
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.sanitizer import sanitize_line
-from agent_workbench.views.gate.gate_bar import DECIDABLE, GateAct, GateMode, GateView, describe, view_gate
+from agent_workbench.views.gate.gate_bar import DECIDABLE, GateAct, GateMode, GateView, view_gate
+from agent_workbench.views.gate.proposal_views import describe
 
 TOO_LONG = "too long for the inbox"
 

@@ -9,33 +9,20 @@ from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import StopAction, StopAnswer
 from agent_workbench.core.live import Live, SessionUpdate, Streaming
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.proposals import (
-    ANSWER_SERVER,
-    KEEP_CHANGES,
-    OFFER_NOTES,
-    Proposal,
-    has_gaps,
-    is_too_long,
-    shown_sha,
-)
+from agent_workbench.core.proposal_kinds import MergeProposal
+from agent_workbench.core.proposals import Proposal, is_too_long, shown_sha
 from agent_workbench.core.repo.workspace import MergeMethod
-from agent_workbench.core.rules.command_lines import left_running
 from agent_workbench.core.rules.matching import offered_rules
-from agent_workbench.core.settings import Approval, ApprovalMode, Permission
-from agent_workbench.core.state.applied_diffs import checks_reviewed, checks_trusted, lacks_test, last_applied_diff
+from agent_workbench.core.settings import ApprovalMode, Permission
+from agent_workbench.core.state.applied_diffs import last_applied_diff
 from agent_workbench.core.state.proposal_hooks import awaited_hook, describe_objection, objections
-from agent_workbench.core.state.session_state import SessionState, TaskRun
+from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.state.work import Planning
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, without_colours
-from agent_workbench.core.tools.permissions import PERMISSIONS, STOPPABLE
-from agent_workbench.core.tools.skill_tools import script_call
 from agent_workbench.views.code.reasons import index_words
-from agent_workbench.views.diff.lines import diff_stat
-from agent_workbench.views.gate.diff_pane import frees_text, proposal_key, repairs, summarized_steps
-from agent_workbench.views.gate.playbook_proposal import script_size
+from agent_workbench.views.gate.proposal_views import headline, proposal_key
 from agent_workbench.views.plan import is_mergeable
-from agent_workbench.views.transcript.check_entries import PURPOSES
 
 
 class GateMode(StrEnum):
@@ -129,7 +116,7 @@ def _stop(update: SessionUpdate) -> StopAnswer | StopAction | None:
     begun = update.state.main.gate.begun if update.state.main is not None else None
     if begun is None:
         return StopAnswer()
-    return StopAction(begun.id) if begun.kind in STOPPABLE else None
+    return StopAction(begun.id) if begun.stoppable else None
 
 
 def _view(update: SessionUpdate) -> GateView:
@@ -162,28 +149,9 @@ def _view(update: SessionUpdate) -> GateView:
     return _idle(state, live)
 
 
-def _doubt(run: TaskRun) -> str:
-    """Return why only a person may approve the commit, empty if there is no reason."""
-    if lacks_test(run):
-        return "the task asks for a test, and none is changed"
-    return sanitize_line(run.checks_text) if run.old_failures else ""
-
-
 def _waiting(update: SessionUpdate, proposal: Proposal) -> GateView:
-    word, text, more = describe(proposal)
+    word, text, more = headline(update.state, proposal)
     run = update.state.run_at_gate
-    if run is None:
-        pass
-    elif proposal.kind is Permission.SUMMARY and proposal.paths:
-        text = "of the scratchpad"
-    elif proposal.kind is Permission.SUMMARY:
-        text, more = f"of {summarized_steps(run, proposal)}", frees_text(proposal)
-    elif proposal.kind is Permission.FINISH:
-        text = f"{text}, {run.checks_text}"
-    elif proposal.kind is Permission.COMMIT and (doubt := _doubt(run)):
-        more = f"{more} · {doubt}"
-    elif proposal.kind is Permission.DIFF and _checks_follow(update.state, run):
-        more = f"{more} · then the checks run"
     if is_too_long(proposal):
         text = sanitize_line(text, TOO_LONG_CHARS)
         more = " · ".join(filter(None, (more, "too long to be shown in full, so it cannot be approved")))
@@ -202,99 +170,30 @@ def _hooks(state: SessionState, proposal: Proposal) -> str:
     return "; ".join(sanitize_line(describe_objection(run), 120) for run in objections(state, proposal))
 
 
-def _checks_follow(state: SessionState, run: TaskRun) -> bool:
-    """Return True if the checks after this diff run without another question: trusted, or approved before."""
-    once = state.config is not None and state.config.approvals.check is Approval.ONCE
-    return once and (checks_reviewed(run, run.checks) or checks_trusted(state, run.checks))
-
-
 def acts_for(proposal: Proposal, *, asked: bool = False) -> tuple[GateAct, ...]:
     """Return the possible actions for a proposal, in the order of the key hints.
 
     A summary that the user `asked` for can be skipped. Any other is required; a rejected one is requested again.
     """
-    approvable = () if is_too_long(proposal) or has_gaps(proposal) else (GateAct.APPROVE,)
-    facts = PERMISSIONS[proposal.kind]
-    asked_by_server = proposal.tool == ANSWER_SERVER and proposal.text != "{}"
-    editable = bool(facts.edits) or proposal.plan is not None or asked_by_server
-    skippable = facts.skips or (asked and proposal.kind is Permission.SUMMARY)
+    approvable = () if is_too_long(proposal) or proposal.has_gaps else (GateAct.APPROVE,)
+    skippable = proposal.skips or (asked and proposal.kind is Permission.SUMMARY)
     return (
         *approvable,
         GateAct.REJECT,
-        *((GateAct.EDIT,) if editable and _has_own_text(proposal) else ()),
+        *((GateAct.EDIT,) if proposal.editable else ()),
         *((GateAct.SKIP,) if skippable else ()),
         *((GateAct.ALWAYS,) if offered_rules(proposal) else ()),
-        *((GateAct.METHOD,) if len(proposal.methods) > 1 else ()),
-        *((GateAct.ABORT,) if _can_abort(proposal) else ()),
+        *((GateAct.METHOD,) if isinstance(proposal, MergeProposal) and len(proposal.methods) > 1 else ()),
+        *((GateAct.ABORT,) if proposal.ends_task else ()),
     )
-
-
-def _can_abort(proposal: Proposal) -> bool:
-    """Return True if an abort ends the task of a proposal."""
-    return proposal.kind is not Permission.MERGE and proposal.plan is None and proposal.tool != OFFER_NOTES
-
-
-def _has_own_text(proposal: Proposal) -> bool:
-    """Return True if the text of a proposal has an effect: only some merges make a commit with a message."""
-    if proposal.kind is Permission.MERGE:
-        return proposal.method in {MergeMethod.MERGE, MergeMethod.SQUASH}
-    return proposal.tool != KEEP_CHANGES
 
 
 def next_method(proposal: Proposal) -> MergeMethod | None:
     """Return the method that the key offers next for a merge, None if there is no other."""
+    if not isinstance(proposal, MergeProposal) or proposal.method not in proposal.methods:
+        return None
     methods = proposal.methods
-    return methods[(methods.index(proposal.method) + 1) % len(methods)] if proposal.method in methods else None
-
-
-def describe(proposal: Proposal) -> tuple[str, str, str]:
-    """Return the kind of a proposal, its subject, and its size or purpose."""
-    paths = sanitize_line(" ".join(proposal.paths), 300)
-    match proposal.kind:
-        case Permission.DIFF:
-            word = "keep what the command changed" if proposal.tool == KEEP_CHANGES else "diff"
-            return word, paths, " · ".join(filter(None, (str(diff_stat(proposal.diff)), repairs(proposal))))
-        case Permission.CHECK:
-            about = PURPOSES[proposal.purpose] if proposal.purpose is not None else "checks"
-            return "checks", sanitize_line("; ".join(proposal.commands) or proposal.text), about
-        case Permission.COMMAND:
-            left = "left running until the task ends" if left_running(proposal.text) else ""
-            return "command", sanitize_line(proposal.text), left
-        case Permission.COMMIT:
-            return "commit", sanitize_line(proposal.text.strip().split("\n")[0]), str(diff_stat(proposal.diff))
-        case Permission.MERGE:
-            more = "it cannot be merged now" if proposal.special else str(diff_stat(proposal.diff))
-            return proposal.method or "merge", sanitize_line(proposal.text.strip().split("\n")[0]), more
-        case Permission.SUMMARY:
-            return "summary", "of the older steps", ""
-        case Permission.FINISH:
-            return "finish", "nothing changed", sanitize_line(proposal.text) or "no reason given"
-        case Permission.READ:
-            return proposal.tool.replace("_", " "), sanitize_line(proposal.text), ""
-        case Permission.PLAN if proposal.plan is not None:
-            plan = proposal.plan
-            if plan.checks:
-                commands = "; ".join(line for task in plan.taken for line in task.accept_tests)
-                return "check to add", sanitize_line(commands), "nothing runs yet"
-            added = "replaces open tasks" if plan.rest else "appended to the plan"
-            effect = "replaces the plan, which is archived" if plan.replaces else added
-            count = f"{len(plan.taken)} of {counted_text(len(plan.tasks), 'task')}"
-            return "plan", f"{count} for: {sanitize_line(plan.goal, 200)}", effect
-        case Permission.SCRIPT if (script := script_call(proposal)) is not None:
-            return "script", f"with the skill {sanitize_line(script.skill, 80)}", script_size(script)
-        case Permission.KNOWLEDGE:
-            many = counted_text(len(proposal.paths), "note")
-            return "knowledge", paths, f"{many} · {diff_stat(proposal.diff)}"
-        case Permission.EXTERNAL if proposal.tool == ANSWER_SERVER:
-            question = sanitize_line(" ".join(proposal.hints[1:2]), 300)
-            return "question", question, f"from {sanitize_line(proposal.source, 80)}"
-        case Permission.PLAN | Permission.SCRIPT | Permission.EXTERNAL:
-            called = sanitize_line(f"{proposal.tool} {proposal.text}")
-            return f"{proposal.kind} tool", called, f"from {sanitize_line(proposal.source, 80)}"
-        case Permission.INFRASTRUCTURE:
-            run = proposal.playbook
-            access = sanitize_line(run.access.text, 200) if run is not None else ""
-            return "playbook", sanitize_line(run.request.text if run is not None else proposal.text), access
+    return methods[(methods.index(proposal.method) + 1) % len(methods)]
 
 
 def progress_text(update: SessionUpdate) -> str:

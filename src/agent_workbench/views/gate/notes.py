@@ -6,7 +6,9 @@ from functools import lru_cache
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.plan.proposed import ProposedPlan
 from agent_workbench.core.ports.forge import ShownPullRequest
-from agent_workbench.core.proposals import ANSWER_SERVER, TRAILER, Proposal, has_gaps, unreviewed_paths
+from agent_workbench.core.proposal_kinds import CommitProposal, ExternalProposal, KnowledgeProposal, MergeProposal
+from agent_workbench.core.proposals import TRAILER, Proposal
+from agent_workbench.core.proposed_action import TaskChange, ToolCall
 from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import TaskRun
@@ -30,7 +32,7 @@ METHODS = {
 OF_APPROVAL = "<hash of your approval>"
 
 
-def commit_notes(session: SessionId, proposal: Proposal) -> tuple[Block, ...]:
+def commit_notes(session: SessionId, proposal: CommitProposal) -> tuple[Block, ...]:
     """Return the final message with its trailer, and the files if their folded headers do not list them."""
     # The approval's event, and so its hash, is known only once it is given.
     trailer = f"{TRAILER}: {session}:<event>:{OF_APPROVAL}"
@@ -42,7 +44,7 @@ def commit_notes(session: SessionId, proposal: Proposal) -> tuple[Block, ...]:
     )
 
 
-def merge_notes(proposal: Proposal, *, rejected: bool = False) -> tuple[Block, ...]:
+def merge_notes(proposal: MergeProposal, *, rejected: bool = False) -> tuple[Block, ...]:
     """Return the method of a merge and its commits, or its obstacles; and how what was `rejected` can be kept."""
     said = Block(sanitize_whole(proposal.text.strip()), Tone.STRONG)
     lead: tuple[Block, ...]
@@ -59,12 +61,12 @@ def merge_notes(proposal: Proposal, *, rejected: bool = False) -> tuple[Block, .
     return (said, *_method(proposal), *lead, *_left_out(proposal), *remark, *brings, *_files(proposal))
 
 
-def _left_out(proposal: Proposal) -> tuple[Block, ...]:
+def _left_out(proposal: TaskChange) -> tuple[Block, ...]:
     said = sanitize_line(proposal.left_out, 1_000)
     return (Block(said, Tone.WARN, "!", Tone.WARN, space_before=True),) if said else ()
 
 
-def _method(proposal: Proposal) -> tuple[Block, ...]:
+def _method(proposal: MergeProposal) -> tuple[Block, ...]:
     """Return what the method of a merge makes, and the other methods; nothing for a merge in a journal of 0.1."""
     if proposal.method is None:
         return ()
@@ -90,14 +92,15 @@ def finish_notes(run: TaskRun, proposal: Proposal) -> tuple[Block, ...]:
 
 def call_notes(specs: Iterable[ToolSpec], proposal: Proposal) -> tuple[Block, ...]:
     """Return the call of a source's tool: name, source, its description and hints, the arguments and their schema."""
-    if proposal.tool == ANSWER_SERVER:
+    if isinstance(proposal, ExternalProposal) and proposal.is_question:
         return _question_notes(proposal)
     spec = next((each for each in specs if each.name == proposal.tool), None)
     summary = sanitize_line(spec.summary, MAX_SUMMARY_CHARS) if spec is not None else ""
-    hints = ", ".join(sanitize_line(hint, 200) for hint in proposal.hints)
+    source, said = (proposal.source, proposal.hints) if isinstance(proposal, ToolCall) else ("", ())
+    hints = ", ".join(sanitize_line(hint, 200) for hint in said)
     server = f", {sanitize_line(spec.server, 200)}" if spec is not None and spec.server else ""
     return (
-        Block(f"{sanitize_line(proposal.tool, 100)} from {sanitize_line(proposal.source, 100)}{server}", Tone.STRONG),
+        Block(f"{sanitize_line(proposal.tool, 100)} from {sanitize_line(source, 100)}{server}", Tone.STRONG),
         *((Block(f"Its description: {summary}", Tone.DIM),) if summary else ()),
         *((Block(f"It says of itself, not verified: {hints}", Tone.WARN, "!", Tone.WARN),) if hints else ()),
         Block("Arguments", Tone.DIM, space_before=True),
@@ -106,7 +109,7 @@ def call_notes(specs: Iterable[ToolSpec], proposal: Proposal) -> tuple[Block, ..
     )
 
 
-def _question_notes(proposal: Proposal) -> tuple[Block, ...]:
+def _question_notes(proposal: ExternalProposal) -> tuple[Block, ...]:
     """Return a server's question to the person, the values that would be sent, and what each decision does."""
     head, *said = map(sanitize_whole, proposal.hints or ("asks:",))
     gaps = Block("A null is a value that is missing: edit the answer to fill it in.", Tone.WARN, "!", Tone.WARN)
@@ -115,7 +118,7 @@ def _question_notes(proposal: Proposal) -> tuple[Block, ...]:
         *(Block(each, space_before=not at) for at, each in enumerate(said)),
         Block("Your answer", Tone.DIM, space_before=True),
         Block(sanitize_whole(proposal.text)),
-        *((gaps,) if has_gaps(proposal) else ()),
+        *((gaps,) if proposal.has_gaps else ()),
         Block(
             "Approve sends it, reject declines, skip cancels; the call goes on then. The server's words are not "
             "verified. The answer is kept in the session: no password belongs here.",
@@ -146,7 +149,7 @@ def _schema_notes(schema: str) -> tuple[Block, ...]:
     )
 
 
-def note_notes(proposal: Proposal) -> tuple[Block, ...]:
+def note_notes(proposal: KnowledgeProposal) -> tuple[Block, ...]:
     """Return what an approval of notes writes, where they come from, and the notes that they change or repeat."""
     many = counted_text(len(proposal.paths), "note")
     blocks = [Block(f"{many} to keep beyond this task. Later tasks find and read what you take.", Tone.STRONG)]
@@ -161,7 +164,7 @@ def note_notes(proposal: Proposal) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
-def folded_files(proposal: Proposal) -> frozenset[int]:
+def folded_files(proposal: TaskChange) -> frozenset[int]:
     """Return the numbers, from 0, of the files in a commit's or merge's diff that the user reviewed before."""
     reviewed = frozenset(proposal.reviewed or ())
     # The diff has its files in the order of the paths. A header that says another name is not trusted.
@@ -207,9 +210,9 @@ def _heads(diff: str) -> tuple[FileHead, ...]:
     return DiffReader().read(diff).files
 
 
-def _files(proposal: Proposal) -> tuple[Block, ...]:
+def _files(proposal: TaskChange) -> tuple[Block, ...]:
     """Return the files with their numbers of added and removed lines, or a remark on those that are folded."""
-    remarks = _reviewed(len(folded_files(proposal)), len(unreviewed_paths(proposal)))
+    remarks = _reviewed(len(folded_files(proposal)), len(proposal.unreviewed_paths))
     if proposal.reviewed:
         return remarks
     told = [f"{head.text}  +{head.added} −{head.removed}" for head in _heads(proposal.diff)]

@@ -9,7 +9,7 @@ from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.sanitizer import sanitize_whole
 from agent_workbench.views.blocks import Block, Entry, Tone
-from agent_workbench.views.gate.diff_pane import proposal_key
+from agent_workbench.views.gate.proposal_views import proposal_key
 from agent_workbench.views.plan import PlanView, TaskRow, task_details
 from agent_workbench.views.plan_estimates import estimate_text, labels_text
 

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 
 from agent_workbench.core.history.mode_approvals import PastAction, PastActions, would_be_allowed
 from agent_workbench.core.ids import session_suffix
-from agent_workbench.core.proposals import Proposal, Verdict, is_person
+from agent_workbench.core.proposals import KINDS, Verdict, is_person
+from agent_workbench.core.proposed_action import UnattendedRule
 from agent_workbench.core.rules.matching import (
     RULE_SCOPE_LABELS,
     RuleScope,
@@ -20,7 +21,6 @@ from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.state.steps import decisions_of
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize_line
-from agent_workbench.core.tools.permissions import CALLS, PERMISSIONS, UnattendedRule
 from agent_workbench.views.blocks import Block, Entry, Tone
 
 NEWEST_SHOWN = 4
@@ -73,9 +73,9 @@ def _much(rule: Rule, past: PastActions, passed: int) -> str:
     sessions = counted_text(past.sessions, "session")
     among = f"in {sessions}" if past.complete else f"in the newest {sessions}"
     if not past.actions:
-        return f"nothing so far: no {PERMISSIONS[rule.kind].plural} were decided {among}"
+        return f"nothing so far: no {KINDS[rule.kind].plural} were decided {among}"
     count = f"{passed:,}" if passed else "none"
-    return f"{count} of {len(past.actions):,} past {PERMISSIONS[rule.kind].plural} {among}"
+    return f"{count} of {len(past.actions):,} past {KINDS[rule.kind].plural} {among}"
 
 
 def rule_entries(state: SessionState) -> tuple[Entry, ...]:
@@ -115,7 +115,7 @@ def _hindrance(state: SessionState, kept: StoredRule) -> tuple[Block, ...]:
     if config.approvals.of(kind) is Approval.DENY:
         return (Block(f"has no effect: approvals.{kind} is deny", Tone.WARN),)
     anywhere = kind is Permission.CHECK and kept.rule.any and kept.kept is RuleScope.EVERYWHERE
-    if (PERMISSIONS[kind].unattended is UnattendedRule.SANDBOX or anywhere) and not config.sandbox.holds:
+    if (KINDS[kind].unattended is UnattendedRule.SANDBOX or anywhere) and not config.sandbox.holds:
         return (Block("you are asked anyway: there is no sandbox", Tone.WARN),)
     return ()
 
@@ -133,20 +133,9 @@ def _past_block(action: PastAction) -> Block:
     proposal, verdict = action.proposal, action.verdict
     said = VERDICTS[verdict] if verdict is not None else ""
     by = "" if is_person(action.by) or verdict is not Verdict.APPROVE else " by policy"
-    line = f"{session_suffix(action.session)}  step {proposal.step:<3} {said + by:<19} {_what(proposal)}"
+    what = sanitize_line(proposal.subject(" "), 200)
+    line = f"{session_suffix(action.session)}  step {proposal.step:<3} {said + by:<19} {what}"
     return Block(line, Tone.BAD if verdict is Verdict.REJECT else Tone.DIM, clips=True, folded="")
-
-
-def _what(proposal: Proposal) -> str:
-    match proposal.kind:
-        case Permission.DIFF | Permission.KNOWLEDGE:
-            return sanitize_line(" ".join(proposal.paths), 200)
-        case Permission.CHECK:
-            return sanitize_line("; ".join(proposal.commands), 200)
-        case _ if proposal.kind is Permission.READ or proposal.kind in CALLS:
-            return sanitize_line(f"{proposal.tool} {proposal.text}", 200)
-        case _:
-            return sanitize_line(proposal.text.strip().split("\n")[0], 200)
 
 
 def _shown(rule: Rule) -> str:

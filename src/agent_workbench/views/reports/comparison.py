@@ -9,7 +9,7 @@ from agent_workbench.core.repo.workspace import FileStat
 from agent_workbench.core.text.amounts import dollars_text
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.views.blocks import Block, Tone
-from agent_workbench.views.gate.diff_pane import DiffView
+from agent_workbench.views.gate.proposal_views import DiffView
 
 MAX_FILES = 12
 SAME = "Both results have the same files."

@@ -7,7 +7,7 @@ from agent_workbench.core.plan import TaskOrigin
 from agent_workbench.core.rules.policy_trial import PolicyTrial, TriedProposal
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize_line
-from agent_workbench.views.gate.gate_bar import describe
+from agent_workbench.views.gate.proposal_views import describe
 
 SUBJECT_CHARS = 60
 FATES = ("pass", "refuse", "park")

@@ -6,7 +6,6 @@ from msgspec import Struct
 
 from agent_workbench.core.checks.results import CheckResult
 from agent_workbench.core.events import ModelAnswered, StepUndone
-from agent_workbench.core.events.log_lines import describe
 from agent_workbench.core.proposals import POLICY, Verdict
 from agent_workbench.core.repo.workspace import FileStat, MergeOutcome
 from agent_workbench.core.state.applied_diffs import applied_diffs
@@ -93,5 +92,5 @@ def _undone(run: TaskRun) -> Iterator[UndoneChange]:
 
 def _decisions(run: TaskRun) -> Iterator[GateDecision]:
     for each in decisions_of(run.history):
-        what = describe(each.proposal) if each.proposal is not None else each.event.proposal_id
+        what = each.proposal.described if each.proposal is not None else each.event.proposal_id
         yield GateDecision(each.seq, what, each.event.verdict, each.event.by, each.event.reason)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from agent_workbench.core.events.log_lines import describe
 from agent_workbench.core.repo.workspace import FileStat
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.amounts import counted_text
@@ -19,7 +18,7 @@ def fork_lines(state: SessionState, why: str, files: Sequence[FileStat]) -> tupl
     if run is None:
         return (*said, "", "No task was started by then.")
     notes, waits = state.scratchpad(run.task), run.gate.waiting
-    waiting = (f"Waiting there: {sanitize_line(describe(waits), 200)}",) if waits is not None else ()
+    waiting = (f"Waiting there: {sanitize_line(waits.described, 200)}",) if waits is not None else ()
     return (
         *said,
         "",

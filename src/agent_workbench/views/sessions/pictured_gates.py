@@ -6,11 +6,8 @@ from msgspec import Struct
 
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.proposals import POLICY, Proposal
-from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.steps import decisions_of, newest_steps
 
-ALWAYS_SEEN = frozenset({Permission.DIFF, Permission.COMMIT, Permission.MERGE})
-"""Permissions whose gates are pictured even if a rule or the policy decided."""
 UNDECIDED = "waits"
 
 
@@ -35,7 +32,7 @@ def pictured_gates(events: Sequence[Recorded]) -> Iterator[PicturedGate]:
         if (shown := each.proposal) is None or each.versions is pictured:
             continue
         pictured = each.versions
-        if shown.kind in ALWAYS_SEEN or not each.event.by.startswith(POLICY):
+        if shown.changes_code or not each.event.by.startswith(POLICY):
             yield PicturedGate(each.seq - 1, shown, each.event.verdict)
     newest = next(newest_steps(events), None)
     if newest is not None and newest.decision is None:

@@ -30,8 +30,6 @@ from agent_workbench.core.events import (
     TroubleMet,
     UserSaid,
 )
-from agent_workbench.core.proposals import KEEP_CHANGES, Proposal
-from agent_workbench.core.settings import Permission
 from agent_workbench.core.text.sanitizer import without_colours
 from agent_workbench.views.transcript.answer_parts import EDITS, split_answer
 
@@ -118,7 +116,7 @@ def event_texts(event: Event) -> Iterable[tuple[str, str]]:
         case ReflexionNoted():
             return ()  # a repetition of the answer
         case ActionProposed():
-            return _proposed(event.proposal)
+            return event.proposal.searchable
         case ProposalReplaced():
             return (("edit", event.proposal.diff or event.proposal.text), ("reason", event.reason))
         case ActionDecided() | AbortAsked():
@@ -167,17 +165,3 @@ def _answer(text: str, reasoning: str) -> Iterable[tuple[str, str]]:
     said = "reflexion" if parts.reflects else "thought"
     about = "diff" if parts.action in EDITS else "action"
     return ("thinking", reasoning), (said, parts.thought), (about, f"{parts.action}\n{parts.body}")
-
-
-def _proposed(proposal: Proposal) -> Iterable[tuple[str, str]]:
-    match proposal.kind:
-        case Permission.KNOWLEDGE:
-            return (("knowledge", proposal.diff),)
-        case Permission.DIFF if proposal.tool == KEEP_CHANGES:
-            return (("diff", proposal.diff),)
-        case Permission.COMMIT | Permission.MERGE | Permission.SUMMARY:
-            return ((str(proposal.kind), proposal.text),)
-        case Permission.CHECK:
-            return (("checks", "\n".join(proposal.commands)),)
-        case _:
-            return ()  # part of the model's answer

@@ -224,7 +224,10 @@ def _proposal_blocks(event: ActionProposed | ProposalReplaced) -> list[Block]:
     proposal = event.proposal
     if isinstance(event, ProposalReplaced) and proposal.hunks:
         left = "\n".join(sanitize_line(describe_left_out(hunk), 300) for hunk in left_out_hunks(proposal.hunks))
-        return [Block(f"you {hunk_choice_summary(proposal.hunks)}", Tone.WARN, "Proposal"), Block(left, Tone.DIM)]
+        return [
+            Block(f"you {hunk_choice_summary(proposal.hunks)}", Tone.WARN, "Proposal"),
+            Block(left, Tone.DIM),
+        ]
     if isinstance(event, ProposalReplaced):
         who = "by you" if event.by is Author.USER else f"by the {event.by}"
         return [Block(f"changed {who}: {sanitize_line(event.reason)}", Tone.WARN, "Proposal")]

@@ -16,7 +16,7 @@ from agent_workbench.core.events import (
     Recorded,
 )
 from agent_workbench.core.live import SessionUpdate, Streaming
-from agent_workbench.core.proposals import ANSWER_SERVER, Proposal, Verdict, has_gaps, is_person, is_too_long
+from agent_workbench.core.proposals import Proposal, Verdict, is_person, is_too_long
 from agent_workbench.core.repo.workspace import SandboxFacts
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.text.amounts import counted_text
@@ -91,15 +91,13 @@ class ChatPrinter:
             head = "\n".join(block.text for block in script_notes(script, self._sandbox))
             text = sanitize_whole(script.script, keep_returns=True)
         else:
-            asked = (
-                "The question of a server" if call.tool == ANSWER_SERVER else f"A call of {sanitize_line(call.tool)}"
-            )
+            asked = "The question of a server" if call.is_question else f"A call of {sanitize_line(call.tool)}"
             head = f"{asked} waits for your approval:"
             text = "\n".join(block.text for block in call_notes(self._specs, call))
         say_document(f"{head}\n{indent(text, _PREFIX)}")
-        if has_gaps(call):
+        if call.has_gaps:
             say_aside("the question is declined: `agent tui` can fill in its values")
-        return not has_gaps(call)
+        return not call.has_gaps
 
     def _print(self, recorded: Recorded, update: SessionUpdate) -> None:
         if self._as_json:

@@ -31,8 +31,8 @@ def execute(options: argparse.Namespace) -> int:
         check_terminal("agent demo", "`agent demo --headless` works without one")
     from agent_workbench.api.demo import write_demo
     from agent_workbench.core.history.session_choice import SessionQuery
+    from agent_workbench.core.proposal_kinds import opened_by
     from agent_workbench.core.session_request import SessionRequest
-    from agent_workbench.core.tools.permissions import opened_by
 
     folder = options.folder or Path(tempfile.mkdtemp(prefix="agent-demo-")) / "shop"
     flags, pace = (opened_by("--yes"), 0.0) if options.headless else ({}, READABLE_TOKENS_PER_SECOND)

@@ -13,7 +13,7 @@ from agent_workbench.cli.questions import agrees, chosen_letter, on_terminal, ty
 from agent_workbench.core.errors import ExitCode, UsageError, WorkbenchError
 from agent_workbench.core.inbox import InboxChoice, InboxFilter, InboxItem, Reference, parse_reference
 from agent_workbench.core.invocation import Invocation
-from agent_workbench.core.proposals import Verdict, needs_special
+from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.text.sanitizer import sanitize_line
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def _asked_letter(waiting: "WaitingSession", question: str) -> tuple[str, dict[s
 def _take(item: InboxItem, verdict: Verdict, reference: Reference) -> None:
     """Decide about what was shown; say why if it was decided or changed meanwhile."""
     proposal, reason = item.proposal, ""
-    special = verdict is Verdict.APPROVE and needs_special(proposal)
+    special = verdict is Verdict.APPROVE and bool(proposal.second_look)
     if special and not agrees(f"also {sanitize_line(', '.join(proposal.special))}?"):
         return
     if verdict is Verdict.REJECT:

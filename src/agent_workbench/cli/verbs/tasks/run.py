@@ -107,7 +107,7 @@ def unattended_invocation(options: argparse.Namespace) -> Invocation:
     """
     if options.commands and not options.yes:
         raise UsageError("--commands goes with --yes", advice="say --yes --commands, or approvals in a --policy FILE")
-    from agent_workbench.core.tools.permissions import opened_by
+    from agent_workbench.core.proposal_kinds import opened_by
 
     opened = {**(opened_by("--yes") if options.yes else {}), **(opened_by("--commands") if options.commands else {})}
     return Invocation(

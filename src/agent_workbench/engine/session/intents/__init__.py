@@ -67,7 +67,8 @@ from agent_workbench.core.intents.plan import (
     OpenPlan,
     ProposePlan,
 )
-from agent_workbench.core.proposals import OFFER_NOTES, Proposal, Verdict, has_gaps, shown_sha
+from agent_workbench.core.proposal_kinds import MergeProposal, SummaryProposal
+from agent_workbench.core.proposals import OFFER_NOTES, Proposal, Verdict, shown_sha
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import ENDED, Phase, SessionState
 from agent_workbench.core.state.work import Chat, Planning
@@ -173,7 +174,7 @@ async def answer_proposal(
             return Refused("the proposal changed after it was shown; look again")
         case ApproveProposal() if waiting.plan is not None and not waiting.plan.taken:
             return Refused("no task of the plan is taken: take one, or skip the plan")
-        case ApproveProposal() if has_gaps(waiting):
+        case ApproveProposal() if waiting.has_gaps:
             return Refused("a value is missing: edit the answer and replace each null, or reject the question")
         case ApproveProposal() if intent.left:
             return await take_part(session, waiting, intent, decision)
@@ -192,7 +193,7 @@ async def answer_proposal(
         case EditProposal():
             context = await chat_context(session) if isinstance(session.state.main, Chat) else None
             await replace_proposal(session, waiting, intent.text, "edited", Author.USER, context)
-        case ChooseMergeMethod() if intent.method not in waiting.methods:
+        case ChooseMergeMethod() if not isinstance(waiting, MergeProposal) or intent.method not in waiting.methods:
             return Refused(f"this cannot be merged by {intent.method}")
         case ChooseMergeMethod():
             await choose_method(session, waiting, intent.method)
@@ -201,7 +202,7 @@ async def answer_proposal(
 
 def _is_needed(session: SessionContext, waiting: Proposal, intent: RejectProposal | SkipProposal) -> bool:
     """Return True if the task cannot continue without the pending summary, which the workbench wrote itself."""
-    if waiting.kind is not Permission.SUMMARY or not waiting.fallback:
+    if not isinstance(waiting, SummaryProposal) or not waiting.fallback:
         return False
     return not (session.run.compaction_asked and isinstance(intent, SkipProposal))
 

@@ -5,7 +5,6 @@ from agent_workbench.core.errors import UsageError
 from agent_workbench.core.intents import AskConsultant
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.live import Consulting
-from agent_workbench.core.settings import Permission
 from agent_workbench.engine.consult.consultation import consult
 from agent_workbench.engine.consult.context import consult_context
 from agent_workbench.engine.consult.required_review import purpose_of
@@ -13,7 +12,6 @@ from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.text_limits import clip
 
 ERROR_CHARS = 20_000
-REVIEWED = frozenset({Permission.DIFF, Permission.COMMIT, Permission.MERGE})
 
 
 async def ask_consultant(session: SessionContext, intent: AskConsultant) -> Outcome:
@@ -46,7 +44,7 @@ def _review(session: SessionContext, intent: AskConsultant) -> ConsultRequest | 
     waiting, run = session.state.waiting, session.state.run
     if waiting is None or waiting.id != intent.proposal:
         return Refused("that no longer waits; look at what waits now")
-    if waiting.kind not in REVIEWED or not waiting.diff:
+    if not waiting.changes_code or not waiting.diff:
         return Refused(f"a {waiting.kind} has no diff to review")
     about = (("context", purpose_of(run.definition)),) if run is not None else ()
     return ConsultRequest(

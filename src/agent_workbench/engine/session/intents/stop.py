@@ -5,7 +5,6 @@ from agent_workbench.core.intents import StopAction, StopAnswer
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.state.session_state import ENDED
 from agent_workbench.core.state.work import Chat, Planning
-from agent_workbench.core.tools.permissions import STOPPABLE
 from agent_workbench.engine.chat.chat_intents import stop_chat
 from agent_workbench.engine.runtime.session_context import SessionContext
 
@@ -36,7 +35,7 @@ async def handle_stop(session: SessionContext, intent: StopAnswer | StopAction) 
     begun = session.run.gate.begun
     if begun is None or begun.id != intent.proposal:
         return Refused(f"{TOO_LATE}; the task pauses before the next request to the model")
-    if begun.kind not in STOPPABLE:
+    if not begun.stoppable:
         return Refused(f"a {begun.kind} is brought to its end; the task pauses after it")
     session.stoppable.stop(intent.proposal)
     return Accepted()

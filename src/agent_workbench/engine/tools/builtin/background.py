@@ -1,13 +1,14 @@
 """Tool `background`: the last lines of the command that was left running, and its stop."""
 
 from agent_workbench.core.errors import UsageError
+from agent_workbench.core.proposal_kinds import ReadProposal
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.rules.command_lines import left_running
 from agent_workbench.core.settings import BACKGROUND, RUN_COMMAND
 from agent_workbench.core.state.steps import newest_steps
 from agent_workbench.core.tools.arguments import Argument, ArgumentKind, Arguments, Choices
 from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
-from agent_workbench.engine.runtime.tool import Draft, ToolResult
+from agent_workbench.engine.runtime.tool import ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 
@@ -23,11 +24,11 @@ class Background(BuiltinTool, frozen=True):
         left = any(step.proposal.tool == RUN_COMMAND and left_running(step.proposal.text) for step in steps)
         return {"action": (READ, STOP)} if left else None
 
-    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
+    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Proposal:
         """Return the call as requested; raise `UsageError` for another action."""
         if (action := arguments.text("action")) not in {READ, STOP}:
             raise UsageError(f"action is {action!r}", advice=f"it is {READ} or {STOP}")
-        return Draft(text)
+        return ReadProposal(text=text)
 
     async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
         """Return the last lines; after a stop with how it ended."""

@@ -19,7 +19,7 @@ from agent_workbench.engine.consult.context import ConsultContext
 from agent_workbench.engine.runtime.budget import dollars_left
 from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
 from agent_workbench.engine.runtime.text_limits import clip
-from agent_workbench.engine.runtime.tool import Draft, ToolResult
+from agent_workbench.engine.runtime.tool import ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 
@@ -33,7 +33,7 @@ class Consult(BuiltinTool, frozen=True):
         """Return the consultants."""
         return {"consultant": OFFERED}
 
-    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
+    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Proposal:
         """Return the question; raise `UsageError` for one that its consultant does not take."""
         request = _request(arguments, context.state.session)
         _check(request, consultant_named(request.skill))

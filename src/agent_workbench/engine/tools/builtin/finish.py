@@ -5,6 +5,7 @@ from msgspec.structs import replace
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.events import ActionRejected, PlaybookFinished
 from agent_workbench.core.history.anchors import without_anchors
+from agent_workbench.core.proposal_kinds import ReadProposal
 from agent_workbench.core.proposals import TRAILER, Proposal
 from agent_workbench.core.state.applied_diffs import lacks_test
 from agent_workbench.core.state.session_state import TaskRun
@@ -14,7 +15,7 @@ from agent_workbench.core.text.commit_subjects import SUBJECT_CHARS, CommitConve
 from agent_workbench.core.tools.arguments import Argument, ArgumentKind, Arguments, read_arguments
 from agent_workbench.core.tools.spec import FINISH, ToolSpec, by_name
 from agent_workbench.engine.prompt.attempts import attempts
-from agent_workbench.engine.runtime.tool import Draft, ToolResult
+from agent_workbench.engine.runtime.tool import ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 
@@ -28,7 +29,7 @@ MOST_REFUSED = 2
 class Finish(BuiltinTool, frozen=True):
     """Tool that ends the steps; the checks decide if the task is done."""
 
-    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
+    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Proposal:
         """Return the call as requested; raise `UsageError` for a subject that breaks the repository's convention."""
         run = context.run
         problem = _subject_problem(run, arguments)
@@ -37,7 +38,7 @@ class Finish(BuiltinTool, frozen=True):
                 f"{SUBJECT_REFUSED} {quoted(arguments.text(SUBJECT))} {problem}",
                 advice="call finish again with another subject",
             )
-        return Draft(text)
+        return ReadProposal(text=text)
 
     async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
         """Return the observation."""

@@ -4,11 +4,12 @@ import shlex
 
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.events import ActionResult
+from agent_workbench.core.proposal_kinds import CommandProposal
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.tools.arguments import Argument, ArgumentKind, Arguments
 from agent_workbench.engine.runtime.text_limits import clip
-from agent_workbench.engine.runtime.tool import Draft, ToolResult
+from agent_workbench.engine.runtime.tool import ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 from agent_workbench.engine.tools.check_runs import refuse_denied
@@ -22,7 +23,7 @@ OBSERVED_CHARS = 12_000
 class LintPlaybook(BuiltinTool, frozen=True):
     """Tool that runs ansible-lint in the sandbox, as a command at the gate: it loads plugins of the repository."""
 
-    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
+    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Proposal:
         """Return the command line; raise `UsageError` for a path that is not accepted."""
         playbook = checked_request(arguments.text("playbook") or _playbook(text)).playbook
         context.check_readable(playbook)
@@ -30,7 +31,7 @@ class LintPlaybook(BuiltinTool, frozen=True):
             raise UsageError(f"there is no file {playbook}", advice="find_playbook names those there are")
         line = shlex.join((PROGRAM, playbook))
         refuse_denied(context.task, (line,))
-        return Draft(text=line, commands=(line,))
+        return CommandProposal(text=line, commands=(line,))
 
     async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
         """Return the findings."""

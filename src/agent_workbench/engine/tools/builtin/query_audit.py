@@ -8,7 +8,7 @@ from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.tools.arguments import Argument, ArgumentKind, Arguments, Choices
 from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
 from agent_workbench.engine.runtime.text_limits import clip
-from agent_workbench.engine.runtime.tool import Draft, ToolResult
+from agent_workbench.engine.runtime.tool import ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 
@@ -23,7 +23,7 @@ class QueryAudit(BuiltinTool, frozen=True):
         """Return the subjects."""
         return {"about": SUBJECTS}
 
-    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
+    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Proposal:
         """Return the question; raise `UsageError` for one outside of the bounds."""
         _query(arguments)
         return await super().draft(context, arguments, text)

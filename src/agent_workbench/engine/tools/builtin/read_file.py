@@ -11,7 +11,7 @@ from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.file_pieces import LEAST_LINES
 from agent_workbench.core.tools.arguments import Argument, ArgumentKind, Arguments, Choices
 from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
-from agent_workbench.engine.runtime.tool import Draft, ToolResult
+from agent_workbench.engine.runtime.tool import ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 
@@ -30,7 +30,7 @@ class ReadFile(BuiltinTool, frozen=True):
         paths = tuple(islice(readable, MAX_CHOICES + 1))
         return {"path": paths} if 0 < len(paths) <= MAX_CHOICES else {}
 
-    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
+    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Proposal:
         """Return the call; raise `WorkspaceError` for a path outside the scope."""
         context.check_readable(arguments.text("path"))
         return await super().draft(context, arguments, text)

@@ -4,11 +4,12 @@ from agent_workbench.core.errors import StorageError, UsageError
 from agent_workbench.core.events import OfferedNote
 from agent_workbench.core.knowledge.note_text import compose_note
 from agent_workbench.core.knowledge.notes import name_in_path, note_name
-from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.proposal_kinds import KnowledgeProposal
+from agent_workbench.core.proposals import Proposal, with_patch
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.tools.arguments import Argument, ArgumentKind, Arguments
 from agent_workbench.engine.knowledge.note_diff import diff_notes, shown_title, write_notes
-from agent_workbench.engine.runtime.tool import Draft, ToolResult
+from agent_workbench.engine.runtime.tool import ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 
@@ -18,7 +19,7 @@ ORIGIN = "written by the model"
 class Remember(BuiltinTool, frozen=True):
     """Tool that writes a note. The text of its proposal is the note's body; name and title are in the diff."""
 
-    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
+    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Proposal:
         """Return the diff of the note's file; raise `UsageError` for a note that cannot be written.
 
         Without arguments `text` is the body that the user wrote for the proposal, or that is shown again.
@@ -34,15 +35,15 @@ class Remember(BuiltinTool, frozen=True):
             made = await diff_notes(context.ports.knowledge, context.settings.memory.dir, (note,))
         except StorageError as error:
             raise UsageError(str(error), advice=error.advice) from error
-        return Draft(
-            body,
+        drafted = KnowledgeProposal(
+            text=body,
             diff=made.diff,
             paths=made.paths,
             special=made.existing,
             preimages=made.preimages,
-            patch=made.patch,
             similar=made.similar,
         )
+        return with_patch(drafted, made.patch)
 
     async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
         """Write exactly what was approved."""

@@ -19,7 +19,7 @@ from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.file_pieces import OfferedPieces, aimed, named_piece, offered_pieces
 from agent_workbench.core.tools.arguments import Arguments
 from agent_workbench.core.tools.spec import REWRITE
-from agent_workbench.engine.runtime.tool import Draft, ToolResult
+from agent_workbench.engine.runtime.tool import ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.builtin.write_diff import WriteDiff, describe_applied
 
@@ -27,7 +27,7 @@ from agent_workbench.engine.tools.builtin.write_diff import WriteDiff, describe_
 class Rewrite(WriteDiff, frozen=True):
     """Tool that replaces pieces by their new text. What is shown, decided and applied is the diff of that."""
 
-    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
+    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Proposal:
         """Return the diff of the rewritten pieces; raise `PatchError` if one is not complete or not offered.
 
         A text that is a diff is one that the user edited at the gate.

@@ -2,12 +2,13 @@
 
 from agent_workbench.core.errors import ShellError
 from agent_workbench.core.events import ActionResult
+from agent_workbench.core.proposal_kinds import CommandProposal
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.rules.command_lines import left_running
 from agent_workbench.core.settings import RUN_COMMAND, Permission
 from agent_workbench.core.tools.arguments import Argument, ArgumentKind, Arguments
 from agent_workbench.engine.runtime.text_limits import clip
-from agent_workbench.engine.runtime.tool import Draft, ToolResult
+from agent_workbench.engine.runtime.tool import ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 from agent_workbench.engine.tools.check_runs import command_of, refuse_denied, run_command
@@ -18,7 +19,7 @@ OBSERVED_CHARS = 6_000
 class RunCommand(BuiltinTool, frozen=True):
     """Tool that runs a command in the workspace. Denied patterns prevent accidents; the sandbox is the protection."""
 
-    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
+    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Proposal:
         """Return the command; the proposal's text is the bare command line, so that it can be edited."""
         line = (arguments.text("command") or text).strip()
         if not line:
@@ -32,7 +33,7 @@ class RunCommand(BuiltinTool, frozen=True):
                     "no command can be left running here: without a sandbox it could change files while checks run",
                     advice="run it without the final `&`, with a limit of its own",
                 )
-        return Draft(text=line, commands=(line,))
+        return CommandProposal(text=line, commands=(line,))
 
     async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
         """Run it and return its exit code and output; one that is left running is not waited for."""

@@ -12,7 +12,7 @@ from agent_workbench.core.tools.arguments import (
     check_choices,
 )
 from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
-from agent_workbench.engine.runtime.tool import Draft, ToolResult
+from agent_workbench.engine.runtime.tool import ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 from agent_workbench.engine.tools.playbook_requests import MAX_CHARS, MAX_EXTRA_VARS, checked_request
@@ -28,7 +28,7 @@ class RunPlaybook(BuiltinTool, frozen=True):
         """Return the two modes."""
         return {"mode": (CHECK, APPLY)}
 
-    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
+    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Proposal:
         """Return the run with all that a person has to see; raise `UsageError` for values that are not accepted."""
         try:
             check_choices(arguments, await self.choices(context.scope, context.files) or {})

@@ -6,9 +6,9 @@ from agent_workbench.core.errors import UsageError
 from agent_workbench.core.patch.diff_text import render_changes
 from agent_workbench.core.patch.values import FileChange, FileContent
 from agent_workbench.core.playbooks.scaffold import checked_values, scaffold_paths
+from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.tools.arguments import Argument, ArgumentKind, Arguments
-from agent_workbench.engine.runtime.tool import Draft
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.builtin.write_diff import WriteDiff
 from agent_workbench.engine.tools.playbook_runs import playbooks_of
@@ -17,7 +17,7 @@ from agent_workbench.engine.tools.playbook_runs import playbooks_of
 class ScaffoldPlaybook(WriteDiff, frozen=True):
     """Tool that proposes six new files; nothing is written unless the diff is approved."""
 
-    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
+    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Proposal:
         """Return the diff of the new files, or that of a text which is edited or shown again.
 
         Raises `UsageError` for values that are not accepted, and for files that exist.

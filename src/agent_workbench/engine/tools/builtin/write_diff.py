@@ -18,14 +18,15 @@ from agent_workbench.core.patch.hashes import content_hash, patch_hash
 from agent_workbench.core.patch.reader.patch_reader import read_constrained_diff, read_diff
 from agent_workbench.core.patch.special import special_paths
 from agent_workbench.core.patch.values import FileChange, FileContent, Patch
-from agent_workbench.core.proposals import KEEP_CHANGES, Preimage, Proposal
+from agent_workbench.core.proposal_kinds import DiffProposal
+from agent_workbench.core.proposals import KEEP_CHANGES, Preimage, Proposal, with_patch
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.tools.arguments import Arguments
 from agent_workbench.core.tools.spec import REWRITE
 from agent_workbench.engine.prompt.repeated_lines import is_as_written
 from agent_workbench.engine.runtime.scope import TaskBounds
-from agent_workbench.engine.runtime.tool import Draft, ToolResult
+from agent_workbench.engine.runtime.tool import ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 
@@ -37,7 +38,7 @@ SHOWN_LINES = 60
 class WriteDiff(BuiltinTool, frozen=True):
     """Tool that applies an approved diff: all of it, exactly where its headers say, or nothing."""
 
-    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Draft:
+    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Proposal:
         """Return the fitted diff; raise `PatchError` if it does not fit or is not allowed."""
         existing = await context.workspace.list_files()
         fit = await _fit(context, text, existing)
@@ -46,15 +47,15 @@ class WriteDiff(BuiltinTool, frozen=True):
         opened = await to_thread(opened_judges, context.scope, fit.changes)
         await context.check_file_count(paths)
         patch, diff = await to_thread(_compared, await _against_approved(context, fit.changes))
-        return Draft(
+        drafted = DiffProposal(
             text=text,
             diff=diff,
             paths=paths,
             special=special_paths(fit.patch, opened),
             preimages=tuple(Preimage(change.path, content_hash(change.before)) for change in fit.changes),
             repaired=fit.repairs,
-            patch=patch,
         )
+        return with_patch(drafted, patch)
 
     async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
         """Apply the shown diff to the approved files."""

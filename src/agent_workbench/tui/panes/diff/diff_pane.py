@@ -11,7 +11,7 @@ from agent_workbench.tui.panes.diff.cursor import DiffCursor
 from agent_workbench.tui.panes.diff.hunk_actions import HunkActions
 from agent_workbench.tui.panes.diff.viewer import DiffViewer
 from agent_workbench.views.blocks import Block
-from agent_workbench.views.gate.diff_pane import DiffView
+from agent_workbench.views.gate.proposal_views import DiffView
 
 ACTIONS_ON_HUNKS = frozenset({"take_hunk", "select_lines", "why_left", "edit_hunk", "edit_hunk_outside", "result"})
 _USELESS_IN_RESULT = ACTIONS_ON_HUNKS - {"result"}

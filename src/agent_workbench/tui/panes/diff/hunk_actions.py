@@ -23,7 +23,7 @@ from agent_workbench.tui.widgets.rows import SIGNS
 from agent_workbench.views.blocks import Block, Tone
 from agent_workbench.views.diff.diff_document import DiffDocument, DiffReader
 from agent_workbench.views.diff.lines import DiffLine
-from agent_workbench.views.gate.diff_pane import DiffView
+from agent_workbench.views.gate.proposal_views import DiffView
 
 FATES = {HunkFate.TAKEN: TAKEN, HunkFate.PARTLY: PARTLY, HunkFate.LEFT: LEFT}
 

@@ -13,7 +13,7 @@ from agent_workbench.tui.widgets.row_list import RowList
 from agent_workbench.tui.widgets.rows import Piece, Row, entry_rows
 from agent_workbench.views.blocks import Block, Entry, Tone
 from agent_workbench.views.diff.diff_document import DiffDocument, DiffReader, context_folds, line_in_diff
-from agent_workbench.views.gate.diff_pane import DiffView
+from agent_workbench.views.gate.proposal_views import DiffView
 
 NOTE_LABEL_CELLS = 2
 STEP_CELLS = 8

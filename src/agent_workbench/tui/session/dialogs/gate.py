@@ -3,7 +3,7 @@
 from agent_workbench.core.intents import ChangeMode, EditProposal, RejectProposal
 from agent_workbench.core.proposals import Proposal, shown_sha
 from agent_workbench.core.rules.modes import MODE_RULES, mode_label, next_mode
-from agent_workbench.core.settings import ApprovalMode, Permission
+from agent_workbench.core.settings import ApprovalMode
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.tui.bars.gate_bar import GateBar
 from agent_workbench.tui.panes.diff import DiffPane
@@ -13,24 +13,6 @@ from agent_workbench.views.gate.gate_bar import Waiting
 
 NO_REASON = "no reason given"
 REASON_CHARS = 1_000
-EDIT_TITLES = {
-    Permission.DIFF: "Edit the diff",
-    Permission.COMMAND: "Edit the command",
-    Permission.COMMIT: "Edit the message",
-    Permission.SUMMARY: "Edit the summary",
-    Permission.PLAN: "Edit the proposed plan",
-    Permission.KNOWLEDGE: "Edit the note",
-    Permission.EXTERNAL: "Edit the answer",
-}
-SUFFIXES = {
-    Permission.DIFF: ".diff",
-    Permission.COMMAND: ".sh",
-    Permission.COMMIT: ".txt",
-    Permission.SUMMARY: ".md",
-    Permission.PLAN: ".yaml",
-    Permission.KNOWLEDGE: ".md",
-    Permission.EXTERNAL: ".json",
-}
 
 
 class GateDialogs:
@@ -76,16 +58,16 @@ class GateDialogs:
 
         text = draft.text if draft is not None else proposal.text
         if outside:
-            written = await window.edit_outside(text, SUFFIXES[proposal.kind])
+            written = await window.edit_outside(text, proposal.suffix)
             # Editors add a line break at the end, which is no change.
             await replace(written if written is None or text.endswith("\n") else written.removesuffix("\n"))
             return
         window.push_screen(
             EditDialog(
-                EDIT_TITLES[proposal.kind],
+                f"Edit the {proposal.edits}",
                 text,
                 "It is shown again before it counts." if draft is None else "This is the text that was refused.",
-                wraps=proposal.kind in {Permission.SUMMARY, Permission.KNOWLEDGE},
+                wraps=proposal.suffix == ".md",
             ),
             replace,
         )
