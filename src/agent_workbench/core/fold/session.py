@@ -58,9 +58,10 @@ def fold_session(state: SessionState, event: SessionEvent) -> SessionState:
         case ModelObserved():
             others = tuple(pair for pair in state.models if pair[0] is not event.purpose)
             return replace(state, models=(*others, (event.purpose, event.facts)))
-        case ModelSwitched() if state.run is None:
-            return state  # a chat's model is that of the settings
         case ModelSwitched():
+            # A chat and a session without a task have no run, and their model is that of the settings.
+            if state.run is None:
+                return state
             return replace(state, main=replace(state.run, switched=event if event.model else None))
         case EndpointChosen() | EndpointPassed():
             return state
