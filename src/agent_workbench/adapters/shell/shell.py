@@ -81,15 +81,7 @@ class SandboxedShell:
 
     async def run(self, command: Command, on_output: OnOutput) -> CommandOutcome:
         sandbox = await self._sandbox()
-        if self._settings.require and not sandbox.facts.holds:
-            raise SandboxError(
-                f"{command.line!r} was not run: sandbox.require is set, and no sandbox works here",
-                advice=f"{sandbox.facts.why}; or set `sandbox: {{require: false}}` to run without one",
-            )
-        if self._settings.user and not sandbox.bwrap and not isinstance(sandbox.guard, ProcessUser):
-            raise SandboxError(
-                f"{command.line!r} was not run: {sandbox.facts.why}", advice="set sandbox.user to one who can work here"
-            )
+        _check_bounds(self._settings, sandbox, command)
         await _check_folder(command)
         began = time.monotonic()
         async with self._running(sandbox, command) as (process, reads):
@@ -125,15 +117,10 @@ class SandboxedShell:
             process, _ = await held.enter_async_context(self._running(sandbox, command, background=True))
             network, shared = NOTHING, self._settings.network
             if not shared:
-                trial = await asyncio.to_thread(self._trial, sandbox.bwrap)
+                trial = await asyncio.to_thread(_trial, sandbox.bwrap, self._readable, self._parent)
                 network = await open_network(process, held, trial, sandbox.guard)
             self._left = RunningCommand(process, held.pop_all(), network, on_output, shared=shared)
         return self._left
-
-    def _trial(self, bwrap: str) -> list[str]:
-        """Return the command line that finds out whether a command can join the network of another one."""
-        bounds = SandboxBounds(readable=self._readable, joined=True)
-        return confine(bwrap, ["/bin/true"], bounds, hidden_paths(self._parent))
 
     async def copies(self, linked: Sequence[str]) -> bool:
         sandbox = await self._sandbox()
@@ -259,10 +246,28 @@ class SandboxedShell:
         )
 
 
+def _trial(bwrap: str, readable: tuple[str, ...], parent: Mapping[str, str]) -> list[str]:
+    """Return the command line that finds out whether a command can join the network of another one."""
+    return confine(bwrap, ["/bin/true"], SandboxBounds(readable=readable, joined=True), hidden_paths(parent))
+
+
 def _linked_folders(repo: str, linked: Sequence[str]) -> tuple[str, ...]:
     """Return the real paths of linked folders, read in the checkout: a command may have replaced the link."""
     paths = (Path(repo, name).resolve() for name in linked)
     return tuple(str(path) for path in paths if path.is_dir())
+
+
+def _check_bounds(settings: SandboxSettings, sandbox: Sandbox, command: Command) -> None:
+    """Raise `SandboxError` if the settings ask for a sandbox or a user, and there is none."""
+    if settings.require and not sandbox.facts.holds:
+        raise SandboxError(
+            f"{command.line!r} was not run: sandbox.require is set, and no sandbox works here",
+            advice=f"{sandbox.facts.why}; or set `sandbox: {{require: false}}` to run without one",
+        )
+    if settings.user and not sandbox.bwrap and not isinstance(sandbox.guard, ProcessUser):
+        raise SandboxError(
+            f"{command.line!r} was not run: {sandbox.facts.why}", advice="set sandbox.user to one who can work here"
+        )
 
 
 async def _check_folder(command: Command) -> None:
