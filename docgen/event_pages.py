@@ -5,8 +5,8 @@ import typing
 from msgspec import Struct
 
 from agent_workbench.core import events as journal
-from agent_workbench.core.events.codec import event_classes, kind_of
-from agent_workbench.core.proposal_kinds import KINDS, RECORDED_FIELDS, REQUIRED_FIELDS
+from agent_workbench.core.events.codec import RECORDED_FIELDS, REQUIRED_FIELDS, event_classes, kind_of
+from agent_workbench.core.proposal_kinds import KINDS
 from agent_workbench.core.proposed_action import ProposedAction
 from agent_workbench.core.settings import Permission
 from docgen.markdown import code, plain, table

@@ -271,6 +271,16 @@ class PlanProposal(SourceCall, frozen=True):
         return f"plan of {', '.join(task.id for task in self.plan.taken)} for: {self.plan.goal}"
 
     @property
+    def second_look(self) -> tuple[str, ...]:
+        """The acceptance commands of a proposed plan."""
+        return super().second_look if self.plan is not None else ()
+
+    @property
+    def needs_person(self) -> str:
+        """The reason for a proposed plan; the call of a tool has none."""
+        return super().needs_person if self.plan is not None else ""
+
+    @property
     def editable(self) -> bool:
         """True for a proposed plan."""
         return self.plan is not None
@@ -380,15 +390,6 @@ Proposal: TypeAlias = (
     | InfrastructureProposal
 )
 """An action at the gate; `kind` tells the kinds apart in a journal."""
-
-RECORDED_FIELDS = (
-    *("id", "kind", "tool", "text", "step", "diff", "commands", "paths", "special", "preimages", "purpose", "edited"),
-    *("repaired", "fallback", "outlook", "brings", "hunks", "source", "spec", "hints", "method", "methods", "reviewed"),
-    *("plan", "similar", "origins", "playbook", "left_out"),
-)
-"""Fields of a proposal in a journal, in their order: all kinds are recorded with the fields of all."""
-REQUIRED_FIELDS = ("id", "tool", "text", "step")
-"""Fields that a proposal in a journal always has, besides its kind."""
 
 KINDS: Mapping[Permission, type[Proposal]] = MappingProxyType({each.kind: each for each in get_args(Proposal)})
 """The type of each kind: it has the facts that are the same for all proposals of the kind."""

@@ -13,6 +13,7 @@ from agent_workbench.core import events as e
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.errors import JournalError
 from agent_workbench.core.events.codec import (
+    RECORDED_FIELDS,
     JsonObject,
     change_texts,
     decode_event,
@@ -22,7 +23,7 @@ from agent_workbench.core.events.codec import (
 )
 from agent_workbench.core.ids import ProposalId, TaskId
 from agent_workbench.core.plan import Plan, Task, TaskStatus
-from agent_workbench.core.proposal_kinds import KINDS, RECORDED_FIELDS
+from agent_workbench.core.proposal_kinds import KINDS
 from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.tools.strict_json import JsonValue

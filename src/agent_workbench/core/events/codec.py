@@ -11,7 +11,7 @@ import msgspec
 
 from agent_workbench.core.errors import JournalError
 from agent_workbench.core.events import Event
-from agent_workbench.core.proposal_kinds import KINDS, RECORDED_FIELDS, REQUIRED_FIELDS
+from agent_workbench.core.proposal_kinds import KINDS
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.text.amounts import quoted
 from agent_workbench.core.text.sanitizer import sanitize_line
@@ -37,6 +37,15 @@ _TYPES = {
     "object": "an object",
     "null": "nothing",
 }
+
+RECORDED_FIELDS = (
+    *("id", "kind", "tool", "text", "step", "diff", "commands", "paths", "special", "preimages", "purpose", "edited"),
+    *("repaired", "fallback", "outlook", "brings", "hunks", "source", "spec", "hints", "method", "methods", "reviewed"),
+    *("plan", "similar", "origins", "playbook", "left_out"),
+)
+"""Fields of a proposal in a journal, in their order: all kinds are recorded with the fields of all."""
+REQUIRED_FIELDS = ("id", "tool", "text", "step")
+"""Fields that a proposal in a journal always has, besides its kind."""
 
 _WITH_PROPOSAL = frozenset({"action_proposed", "proposal_replaced"})
 
