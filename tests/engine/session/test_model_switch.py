@@ -244,7 +244,7 @@ async def test_a_context_that_is_too_small_gets_a_summary(tmp_path: Path) -> Non
         await front.gate(Permission.DIFF)
         size = sum(len(message.text.split()) for message in first.requests[0].messages)
         large.facts = replace(LARGE, context_tokens=size + 300)
-        large.sayings.extend([summary, RIGHT])
+        large.sayings.extend([summary, change("wrong", "better")])
         await front.outcome(TO_LARGE)
         await front.reject(Permission.DIFF, "the tests want another word")
         proposed = await front.approve(Permission.SUMMARY)
