@@ -18,8 +18,10 @@ MAX_MESSAGE_CHARS = 4_000
 MAX_FIELDS = 30
 MAX_CHOICES = 100
 MAX_WORDS_CHARS = 500
+MAX_FORM_CHARS = 100_000
 MAX_URL_CHARS = 2_000
 MAX_PAGES = 3
+_MOST = 10**15
 _FORMATS = frozenset({"email", "uri", "date", "date-time"})
 _BOUNDS = {
     "string": ("minLength", "maxLength"),
@@ -120,30 +122,33 @@ def flat_schema(said: Mapping[str, Any]) -> dict[str, Any]:
     properties, required = said.get("properties"), said.get("required") or []
     if said.get("type") != "object" or not isinstance(properties, dict) or len(properties) > MAX_FIELDS:
         raise ValueError(f"its form is not an object of at most {MAX_FIELDS} fields")
-    if not isinstance(required, list) or not all(name in properties for name in required):
+    named = [name for name in properties if isinstance(required, list) and name in required]
+    if not isinstance(required, list) or len(named) != len(required):
         raise ValueError("it requires a field that it does not have")
     for name in properties:
         if not 0 < len(name) <= MAX_CHOICES or not _is_plain(name):
             raise ValueError("the name of a field is too long, or has characters that are not ASCII")
     fields = {name: _field(name, field) for name, field in properties.items()}
-    return {"type": "object", "properties": fields, "required": required, "additionalProperties": False}
+    if len(json.dumps(fields)) > MAX_FORM_CHARS:
+        raise ValueError("its form is too long")
+    return {"type": "object", "properties": fields, "required": named, "additionalProperties": False}
 
 
 def _field(name: str, said: object) -> dict[str, Any]:
     field: Mapping[str, Any] = said if isinstance(said, dict) else {}
     kind = field.get("type")
-    if kind not in _BOUNDS:
+    if not isinstance(kind, str) or kind not in _BOUNDS:
         raise ValueError(f"the field {name} is no text, number, choice, or true or false")
     kept: dict[str, Any] = {"type": kind}
     for word in ("title", "description"):
         if isinstance(field.get(word), str):
             kept[word] = _words(field[word], MAX_WORDS_CHARS)
     for bound in _BOUNDS[kind]:
-        if isinstance(field.get(bound), int | float) and not isinstance(field[bound], bool):
+        if _is_number(field.get(bound)):
             kept[bound] = field[bound]
     if kind == "string":
         kept |= _choices(name, field)
-        if field.get("format") in _FORMATS:
+        if isinstance(field.get("format"), str) and field["format"] in _FORMATS:
             kept["format"] = field["format"]
     if kind == "array":
         items = field.get("items")
@@ -183,15 +188,20 @@ def _fits(kind: str, default: object) -> bool:
         case bool():
             return kind == "boolean"
         case int():
-            return kind in {"integer", "number"} and abs(default) < 10**15
+            return kind in {"integer", "number"} and _is_number(default)
         case float():
-            return kind == "number"
+            return kind == "number" and _is_number(default)
         case str():
             return kind == "string" and len(default) <= MAX_WORDS_CHARS and inert(default) == default
         case list():
-            return kind == "array" and all(_fits("string", each) for each in default)
+            return kind == "array" and len(default) <= MAX_CHOICES and all(_fits("string", each) for each in default)
         case _:
             return False
+
+
+def _is_number(said: object) -> bool:
+    """Return True for a number that JSON and a person can read: servers may write 1e999, which is infinite."""
+    return isinstance(said, int | float) and not isinstance(said, bool) and abs(said) < _MOST
 
 
 def _words(text: str, most: int) -> str:
