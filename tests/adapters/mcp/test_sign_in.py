@@ -163,3 +163,28 @@ async def test_where_nobody_can_sign_in(tmp_path: Path) -> None:
     program = McpServer("program", ToolServerSettings(command="sh"), SandboxedServers("/", {}, ()), {}, "/nowhere")
     with pytest.raises(UsageError, match="is a program"):
         await program.entry.sign_in(lambda _: None)
+
+
+async def test_no_step_of_a_sign_in_goes_to_an_address_without_encryption(tmp_path: Path) -> None:
+    """The server's metadata name another host, where even the registration would bring a secret of the client."""
+    asked, elsewhere = [], ""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        asked.append(head.lower().partition("host: ")[2].partition("\r")[0].partition(":")[0])
+        if "oauth-protected-resource" in head:
+            status, said = "200 OK", json.dumps({"resource": f"{address}/mcp", "authorization_servers": [elsewhere]})
+        else:
+            status, said = "401 Unauthorized", ""
+        writer.write(f"HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {len(said)}\r\n\r\n{said}".encode())
+        await writer.drain()
+        writer.close()
+
+    async with (
+        await asyncio.start_server(answer, "127.0.0.1", 0) as near,
+        await asyncio.start_server(answer, "127.0.0.2", 0) as far,
+    ):
+        address, elsewhere = ("http://{}:{}".format(*each.sockets[0].getsockname()) for each in (near, far))
+        with pytest.raises(ToolError, match=f"to {elsewhere}/.*, which is not encrypted"):
+            await Person(tmp_path, address).sign_in()
+    assert set(asked) == {"127.0.0.1"}

@@ -34,6 +34,7 @@ SIGN_IN_SECONDS = 600.0
 _LOCK_SECONDS = 40.0
 _MAX_BYTES = 200_000
 _MAX_HEAD_BYTES = 16_384
+_MAX_PAGE_CHARS = 8_000
 _READ_SECONDS = 10.0
 _CALLBACK = "/callback"
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -90,7 +91,26 @@ class SignInFile:
         return descriptor
 
 
-class SignedIn(OAuthClientProvider):
+class _EncryptedProvider(OAuthClientProvider):
+    """The SDK's provider, which would go wherever the server's metadata lead.
+
+    Nothing goes to an address without encryption, unless all of it stays on this machine.
+    """
+
+    async def _auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        async with aclosing(super()._auth_flow(request)) as flow:
+            outgoing = await anext(flow)
+            while True:
+                if outgoing is not request:
+                    _check_encrypted(str(outgoing.url), self.context.server_url)
+                response = yield outgoing
+                try:
+                    outgoing = await flow.asend(response)
+                except StopAsyncIteration:
+                    return
+
+
+class SignedIn(_EncryptedProvider):
     """Authentication with kept tokens: they are refreshed, and nobody is asked for new ones.
 
     The SDK would begin a new sign-in at a 401. Here the answer of the server stays as it is.
@@ -193,20 +213,19 @@ def _plain(model: BaseModel) -> dict[str, Any]:
 
 
 def new_sign_in(url: str, file: SignInFile, redirect: "Redirect", visit: Callable[[str], None]) -> OAuthClientProvider:
-    """Return the authentication that has a person sign in at the page that `visit` gets; raise `OAuthFlowError`.
-
-    Nothing goes to an address without encryption, unless all of it stays on this machine.
-    """
+    """Return the authentication that has a person sign in at the page that `visit` gets; raise `OAuthFlowError`."""
     _check_encrypted(url, url)
 
     async def show(page: str) -> None:
         metadata = provider.context.oauth_metadata
         for each in (page, str(metadata.token_endpoint) if metadata is not None else url):
             _check_encrypted(each, url)
+        if len(page) > _MAX_PAGE_CHARS:
+            raise OAuthFlowError(f"the address of its page has more than {_MAX_PAGE_CHARS:,} characters")
         visit(page)
 
     storage = _Storage(file)
-    provider = OAuthClientProvider(url, _client_metadata(redirect.address), storage, show, redirect.received)
+    provider = _EncryptedProvider(url, _client_metadata(redirect.address), storage, show, redirect.received)
     storage.context = provider.context
     return provider
 
