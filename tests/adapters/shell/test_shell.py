@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.adapters.shell import shell
-from agent_workbench.core.errors import ShellError, StorageError
+from agent_workbench.core.errors import SandboxError, ShellError, StorageError
 from agent_workbench.core.ports.workspace import Command
 from agent_workbench.core.settings import SandboxSettings
 from agent_workbench.system.processes import Guard, spawn
@@ -187,9 +187,14 @@ async def test_a_bwrap_that_needs_privileges_confines_without_the_filter(make_be
         f'else exec {shutil.which("bwrap")} "$@"; fi\n'
     )
     fake.chmod(0o755)
-    facts = await make_bench(parent={"PATH": f"{fake.parent}:{os.defpath}", "HOME": "/"}).shell.observe()
+    bench = make_bench(SandboxSettings(require=True), {"PATH": f"{fake.parent}:{os.defpath}", "HOME": "/"})
+    facts = await bench.shell.observe()
     assert (facts.kind, facts.holds) == ("bwrap", False)
     assert "the host's Unix sockets: the filter against it was refused (bwrap: No permissions to" in facts.why
+    with pytest.raises(SandboxError, match=r"sandbox\.require is set"):
+        await bench.run("true")
+    with pytest.raises(SandboxError, match=r"sandbox\.require is set"):
+        await bench.shell.start(Command("true", str(bench.folder), 20, {}), bench.pieces.append)
 
 
 async def test_a_bwrap_that_fails_is_quoted(make_bench: MakeBench, tmp_path: Path) -> None:

@@ -112,6 +112,7 @@ class SandboxedShell:
                 f"{command.line!r} was not left running: without a sandbox it could change files while checks run",
                 advice=sandbox.facts.why,
             )
+        _check_bounds(self._settings, sandbox, command)
         await _check_folder(command)
         async with contextlib.AsyncExitStack() as held:
             process, _ = await held.enter_async_context(self._running(sandbox, command, background=True))
