@@ -387,3 +387,11 @@ def test_code_is_pinned_or_dropped_never_both() -> None:
     run = run_after(dropped, pinned)
     assert (run.pinned, run.dropped) == ((chunk,), ())
     assert run_after(pinned, FILLED, *SUMMARY).pinned == (chunk,)
+
+
+def test_a_switch_to_another_model_is_that_of_the_task() -> None:
+    switched = e.ModelSwitched("main", "other")
+    assert state_after(task_started(), switched).switched == switched
+    assert state_after(task_started(), switched, e.ModelSwitched()).switched is None
+    assert state_after(e.ChatStarted(1, ()), switched).in_chat
+    assert state_after(switched).main is None
