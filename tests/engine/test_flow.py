@@ -8,8 +8,8 @@ from agent_workbench.core.fold import fold, fold_all
 from agent_workbench.core.ids import CommitId, ProposalId, TaskId
 from agent_workbench.core.model import AnswerFigures, Purpose
 from agent_workbench.core.plan import Budget, Task, TaskStatus
-from agent_workbench.core.proposal_kinds import DiffProposal, ReadProposal
-from agent_workbench.core.proposals import CHECKS, Verdict
+from agent_workbench.core.proposal_kinds import DiffProposal, ExternalProposal, ReadProposal
+from agent_workbench.core.proposals import ANSWER_SERVER, CHECKS, Verdict
 from agent_workbench.core.repo.workspace import WorkspaceFacts
 from agent_workbench.core.settings import Limits
 from agent_workbench.core.state.session_state import Phase, SessionState
@@ -216,3 +216,28 @@ def test_there_is_a_move_from_every_state(story: tuple[e.Recorded, ...]) -> None
             assert state.open_note_offer is not None or not isinstance(move, notes | flow.AwaitRetry)
         else:
             assert not isinstance(move, flow.Idle)
+
+
+ANSWERING = ExternalProposal(P1, ANSWER_SERVER, "{}", 1)
+DECLINED = (e.ActionProposed(ANSWERING), e.ActionDecided(P1, Verdict.REJECT, "user"))
+SENT = (*DECLINED, e.ActionStarted(P1), e.ActionFinished(P1, e.ActionResult.OK, ""))
+CHAT = (e.ChatStarted(1, ()), e.UserSaid("hello"))
+STOP = e.AbortAsked("stop")
+
+
+@pytest.mark.parametrize(
+    ("story", "move"),
+    [
+        ((started(), TO_STEPS, *DECLINED), flow.Execute(ANSWERING)),
+        ((started(), TO_STEPS, *SENT), flow.Ask(Purpose.EXECUTOR)),
+        ((started(), TO_STEPS, *SENT, STOP), flow.RollBack("stop")),
+        ((started(), TO_STEPS, *DECLINED, STOP), flow.RollBack("stop")),
+        ((*CHAT, *DECLINED), flow.Execute(ANSWERING)),
+        ((*CHAT, *SENT, STOP), flow.Idle()),
+        ((*CHAT, *SENT, STOP, e.UserSaid("again")), flow.Ask(Purpose.CHAT)),
+        ((*CHAT, *DECLINED, STOP), flow.Idle()),
+    ],
+)
+def test_a_server_is_told_once_that_its_question_is_declined(story: tuple[e.Event, ...], move: flow.Move) -> None:
+    """Not again when the user ends the task, or stops the model in a chat."""
+    assert next_move(state_of(*story)) == move

@@ -22,8 +22,8 @@ from agent_workbench.core.events import (
     UserSaid,
     WorkEvent,
 )
-from agent_workbench.core.fold.gate import at_stage
-from agent_workbench.core.proposals import ProposalStage, Verdict
+from agent_workbench.core.fold.gate import dropped
+from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.state.work import Chat
 
@@ -72,7 +72,7 @@ def fold_chat_gate(chat: Chat, event: GateEvent | WorkEvent) -> Chat:
         case AbortAsked():
             # A call that runs is stopped, and its outcome recorded; one that was not started is dropped.
             ended = replace(chat, due=False, answer=None)
-            return ended if chat.gate.running else at_stage(ended, ProposalStage.REFUSED)
+            return ended if chat.gate.running else dropped(ended)
         case _:
             return chat
 

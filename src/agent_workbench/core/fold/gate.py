@@ -56,6 +56,11 @@ def at_stage(work: AnyWork, stage: ProposalStage) -> AnyWork:
     return replace(work, gate=replace(work.gate, stage=stage))
 
 
+def dropped(work: AnyWork) -> AnyWork:
+    """Return the work after the user ended it, with nothing left to do at its gate, whatever was decided there."""
+    return replace(work, gate=Gate(work.gate.proposal, ProposalStage.REFUSED))
+
+
 def waiting_again(work: AnyWork) -> AnyWork:
     """Return the work whose proposal waits again, undecided."""
     return replace(work, gate=Gate(work.gate.proposal, ProposalStage.WAITING))
@@ -80,8 +85,7 @@ def fold_run_gate(state: SessionState, run: TaskRun, event: GateEvent) -> Sessio
         case AbortAsked():
             # A running action ends first; one that is approved but not started is dropped.
             aborted = replace(run, phase=Phase.ROLLING_BACK, reason=event.reason, undoing=None)
-            dropped = aborted if run.gate.running else at_stage(aborted, ProposalStage.REFUSED)
-            return replace(state, trouble=None, main=dropped)
+            return replace(state, trouble=None, main=aborted if run.gate.running else dropped(aborted))
         case UndoAsked() if run.phase in ENDED:
             return state
         case UndoAsked():
@@ -95,9 +99,9 @@ def fold_run_gate(state: SessionState, run: TaskRun, event: GateEvent) -> Sessio
 
 def _to_undo(run: TaskRun, event: UndoAsked) -> TaskRun:
     """Return the run with a diff to undo. A running action ends first; a summary touches no files and stays."""
-    dropped = run.gate.stage is ProposalStage.APPROVED and run.gate.tool not in {"", COMPACT}
+    begun = run.gate.stage is ProposalStage.APPROVED and run.gate.tool not in {"", COMPACT}
     undoing = replace(run, undoing=event.proposal_id, answer=None)
-    return at_stage(undoing, ProposalStage.REFUSED) if dropped else undoing
+    return at_stage(undoing, ProposalStage.REFUSED) if begun else undoing
 
 
 def _decided(run: TaskRun, event: ActionDecided) -> TaskRun:
