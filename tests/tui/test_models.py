@@ -71,6 +71,15 @@ async def test_what_is_refused_says_why() -> None:
         assert not isinstance(bench.screen, ModelsScreen)
 
 
+async def test_a_long_name_takes_no_status_from_the_screen() -> None:
+    async with driving(ScriptedSession(*receipts()), SMALL) as bench:
+        name = "hf.co/somebody/" + "a-long-name-of-a-model-" * 3 + "GGUF:Q4_K_M"
+        loaded = (ListedModel("tiny:1b", 8192, ModelStatus.LOADED), ListedModel(name, 16384, ModelStatus.LOADED))
+        await listed(bench, FoundServer("Ollama", "http://x", loaded, manages=True, endpoint="model"))
+        assert bench.text().count("loaded · context") == 2
+        assert "Q4_K_M  loaded · context 16,384" in bench.text()
+
+
 async def test_names_and_reasons_of_a_server_are_literal_text() -> None:
     hostile = FoundServer("\x1b]0;x\x07", "http://[red]x", problem="[@click=app.bell]no\nmodels[/]")
     async with driving(ScriptedSession(*receipts()), SMALL) as bench:

@@ -11,7 +11,7 @@ from agent_workbench.views.blocks import Block, Entry, Tone
 
 NO_SERVERS = "The settings name no server. Set model.url, or start with --model-url URL."
 _SHOWN_CHARS = 300
-_NAME_CELLS = 44
+_NAME_CELLS = 30
 _GLYPHS = {ModelStatus.LOADED: "●", ModelStatus.SLEEPING: "◐", ModelStatus.LOADING: "◌", ModelStatus.FAILED: "✗"}
 
 
@@ -59,7 +59,7 @@ def _rows(server: FoundServer, state: SessionState) -> Iterator[ModelRow]:
     width = min(_NAME_CELLS, max(len(model.name) for model in server.models))
     for number, model in enumerate(server.models):
         asked = _is_asked(server, model, state)
-        line = Block(_line(model, width, asked=asked), Tone.ACCENT if asked else Tone.PLAIN, clips=True)
+        line = Block(_line(model, width, asked=asked), Tone.ACCENT if asked else Tone.PLAIN)
         last = number == len(server.models) - 1 and server.left_out
         below = (Block(f"and {server.left_out:,} more", Tone.DIM),) if last else ()
         blocks = (*(above if not number else ()), line, *below)
