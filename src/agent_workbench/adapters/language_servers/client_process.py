@@ -310,7 +310,9 @@ def _settle(document: _Document, found: tuple[Diagnostic, ...]) -> None:
 
 def _inert(text: str, limit: int) -> str:
     """Return a text of the server on one line, with visible control characters and without markers of a chat."""
-    return without_chat_markers(sanitize_line(text.encode("utf-8", "replace").decode(), limit))
+    return without_chat_markers(
+        sanitize_line(" ".join(text[: 4 * limit].encode("utf-8", "replace").decode().split()), limit)
+    )
 
 
 async def _serve(stdout: int, stdin: int) -> None:
