@@ -1,7 +1,7 @@
 """A task goes on with another model: nothing of the conversation is lost, and the journal says who answered what."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -209,15 +209,17 @@ async def test_what_cannot_be_asked_is_refused(tmp_path: Path, intent: SwitchMod
 class Served(OneModel):
     """A server with models that can be loaded."""
 
-    def __init__(self, model: SayingModel) -> None:
+    def __init__(self, model: SayingModel, on_status: Callable[[str], None]) -> None:
         super().__init__(model)
         self.done: list[str] = []
+        self._on_status = on_status
 
     async def servers(self) -> tuple[FoundServer, ...]:
         return (FoundServer("Ollama", "http://fake", (ListedModel("large"),), manages=True, endpoint="model"),)
 
     async def load(self, endpoint: str, model: str) -> ListedModel:
         self.done.append(f"load {model} at {endpoint}")
+        self._on_status(f"the server loads {model}")
         return ListedModel(model, 4096, ModelStatus.LOADED)
 
     async def unload(self, endpoint: str, model: str) -> None:
@@ -226,7 +228,7 @@ class Served(OneModel):
 
 async def test_models_are_listed_loaded_and_unloaded_beside_the_task(tmp_path: Path) -> None:
     async with a_stage(tmp_path, [RIGHT], settings=SETTINGS) as stage:
-        served = Served(stage.model)
+        served = Served(stage.model, stage.session.publisher.show_activity)
         stage.session.ports = replace(stage.session.ports, endpoints=served)
         async with in_front_of(stage) as front:
             listed = await front.outcome(ListModels())
@@ -234,6 +236,7 @@ async def test_models_are_listed_loaded_and_unloaded_beside_the_task(tmp_path: P
             assert listed.servers == await served.servers()
             assert await front.outcome(LoadModel("model", "large")) == Accepted("large is loaded")
             assert served.done == ["load large at model"]
+            await front.until(lambda it: not it.live.activity, "it loads no longer")
             assert await front.outcome(UnloadModel("model", "large")) == Refused("the server hangs")
 
 

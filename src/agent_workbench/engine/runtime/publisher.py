@@ -48,6 +48,11 @@ class UpdatePublisher:
         self._notices = 0
         self._told_once: set[str] = set()
 
+    @property
+    def activity(self) -> str:
+        """What is being done, as published last."""
+        return self._update.live.activity
+
     def show_state(self, state: SessionState) -> None:
         """Publish a new state."""
         self._update = replace(self._update, state=state)

@@ -29,8 +29,7 @@ async def handle_model(session: SessionContext, intent: LoadModel | UnloadModel 
     """Carry the intent out; raise `ConfigError`, `ModelError`. A load is accepted when the model is in memory."""
     match intent:
         case LoadModel():
-            loaded = await session.ports.endpoints.load(intent.endpoint, intent.model)
-            return Accepted(f"{loaded.name} is {loaded.status}")
+            return await _load(session, intent)
         case UnloadModel() if is_answering(session.state) and intent.model == _asked(session.state):
             return Refused(ANSWERING)
         case UnloadModel():
@@ -70,6 +69,16 @@ def is_answering(state: SessionState) -> bool:
     history = state.run.history if state.run is not None and state.unfinished else ()
     newest = next((each.event for each in reversed(history) if isinstance(each.event, kinds)), None)
     return isinstance(newest, PromptBuilt)
+
+
+async def _load(session: SessionContext, intent: LoadModel) -> Outcome:
+    state, before = session.state, session.publisher.activity
+    try:
+        loaded = await session.ports.endpoints.load(intent.endpoint, intent.model)
+    finally:
+        if session.state is state:  # else what was done meanwhile has said what it does
+            session.publisher.show_activity(before)
+    return Accepted(f"{loaded.name} is {loaded.status}")
 
 
 async def _switch(session: SessionContext, intent: SwitchModel) -> Outcome:
