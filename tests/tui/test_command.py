@@ -287,6 +287,13 @@ async def test_the_last_lines_of_a_command_left_running_are_shown_between_steps(
         assert "npm run dev" not in bench.text()
 
 
+async def test_a_small_terminal_says_of_a_long_command_that_it_is_left_running() -> None:
+    line = f"DATABASE=$TMPDIR/dev.db npm run dev -- {'--port 8123 ' * 9}&"
+    proposed = runs.proposed(Permission.COMMAND, "run_command", "P-91", line)
+    async with driving(ScriptedSession(*runs.opening(), *runs.started(), ActionProposed(proposed)), SMALL) as bench:
+        assert "…  left running until the task ends" in bench.text()
+
+
 async def test_in_a_small_terminal_the_pane_in_which_something_happens_is_in_front() -> None:
     session = ScriptedSession(*runs.opening(), *runs.started())
     async with driving(session, SMALL) as bench:

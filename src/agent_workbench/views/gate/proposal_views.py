@@ -61,6 +61,7 @@ WHY_CHECKED = {
     CheckPurpose.ASKED: "because the model asked",
     CheckPurpose.FINAL: "as the last check before the commit",
 }
+LEFT_RUNNING_CHARS = 30
 LEFT_RUNNING_NOTE = """\
 It is left running in the sandbox until the task ends. It sees each change of the workspace and can change nothing \
 there."""
@@ -100,6 +101,8 @@ def headline(state: SessionState, proposal: Proposal) -> tuple[str, str, str]:
             more = more if proposal.paths else frees_text(proposal)
         case FinishProposal():
             text = f"{text}, {run.checks_text}"
+        case CommandProposal() if more:
+            text = sanitize_line(text, LEFT_RUNNING_CHARS)
         case CommitProposal() if doubt := _doubt(run):
             more = f"{more} · {doubt}"
         case DiffProposal() if _checks_follow(state, run):
