@@ -62,6 +62,7 @@ WHY_CHECKED = {
     CheckPurpose.FINAL: "as the last check before the commit",
 }
 LEFT_RUNNING_CHARS = 30
+"""Maximum length of a command that is left running, so that a line of 80 cells says that it is."""
 LEFT_RUNNING_NOTE = """\
 It is left running in the sandbox until the task ends. It sees each change of the workspace and can change nothing \
 there."""
