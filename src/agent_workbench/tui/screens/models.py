@@ -78,8 +78,8 @@ class ModelsScreen(Dialog[None]):
         labels = {
             "switch_model": "switch" if self._state.unfinished else "",
             "settings_model": "back" if switched else "",
-            "load_model": "load",
-            "unload_model": "unload",
+            "load_model": "load" if self._rows else "",
+            "unload_model": "unload" if self._rows else "",
             "ask_servers": "" if switched else "ask again",
             "close_models": "close",
         }
