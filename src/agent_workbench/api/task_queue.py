@@ -32,7 +32,7 @@ from agent_workbench.core.queue.routing import unmet_needs
 from agent_workbench.core.queue.workers import Fleet
 from agent_workbench.core.skills.selection import choosable
 from agent_workbench.core.yaml_documents.nodes import DocumentError, decode_document
-from agent_workbench.views.reports.worker_report import known_text
+from agent_workbench.views.reports.queued_tasks import known_text
 
 if TYPE_CHECKING:
     from agent_workbench.adapters.plans.queued_task import QueueFile

@@ -1,9 +1,8 @@
-"""Wiring of workers: their states and results, the forge, and the fleet that shares their queue."""
+"""Wiring of workers: their states and results, and the fleet that shares their queue."""
 
 from typing import TYPE_CHECKING
 
 from agent_workbench.bootstrap.database import repository_key, shared_database
-from agent_workbench.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -14,11 +13,8 @@ if TYPE_CHECKING:
     from agent_workbench.bootstrap.repo_context import RepoContext
     from agent_workbench.core.events import ModelAnswered
     from agent_workbench.core.ids import TaskId
-    from agent_workbench.core.ports.forge import Forge, ForgeRemote
     from agent_workbench.core.ports.shared_state import WorkerRegistry
     from agent_workbench.core.settings import Settings
-    from agent_workbench.core.settings.worker import ForgeSettings
-    from agent_workbench.system.locks import FileLock
 
 
 EMBEDDED = "embedded llama.cpp"
@@ -54,36 +50,6 @@ def task_commits(repo: "RepoContext", settings: "Settings") -> "Callable[[TaskId
     from agent_workbench.bootstrap.database import session_refs
 
     return session_refs(repo, settings).task_commit if settings.database.remote else None
-
-
-def repo_forge(repo: "RepoContext", settings: "ForgeSettings") -> "tuple[Forge, ForgeRemote]":
-    """Return the forge and its git repository; raise `ConfigError` if the token is missing. No request is sent."""
-    from agent_workbench.adapters.forge.gitea import GiteaForge
-    from agent_workbench.adapters.forge.github import GithubForge
-    from agent_workbench.adapters.git.commands.forge_push import ForgePush
-    from agent_workbench.core.settings.worker import ForgeKind
-
-    name = settings.token_variable
-    token = repo.invocation.environ.get(name, "").strip()
-    if not token:
-        raise ConfigError(
-            f"the forge's token is missing: the variable {name} is empty",
-            advice="put the token into it, or name another variable in forge.token_env",
-        )
-    address = f"{settings.url.rstrip('/')}/{settings.repo}.git"
-    forge = GithubForge if settings.software is ForgeKind.GITHUB else GiteaForge
-    return forge.at(settings, token), ForgePush(repo.root, address, token)
-
-
-def forge_lock(repo: "RepoContext") -> "FileLock":
-    """Return the lock of whoever talks to the forge for this repository: one at a time. Blocks."""
-    from agent_workbench.system.atomic_files import make_directories
-    from agent_workbench.system.locks import FileLock, describe_holder
-    from agent_workbench.system.user_dirs import repo_key, state_dir
-
-    folder = state_dir() / "forge"
-    make_directories(folder)
-    return FileLock(folder / f"{repo_key(str(repo.root))}.lock", describe_holder())
 
 
 async def worker_registry(repo: "RepoContext", settings: "Settings", project: str) -> "WorkerRegistry":

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from agent_workbench.bootstrap.task_queue import read_definition, task_queue
-from agent_workbench.bootstrap.worker import repo_forge
+from agent_workbench.bootstrap.forge import repo_forge
 from agent_workbench.core import events as e
 from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.plan import Task, TaskOrigin

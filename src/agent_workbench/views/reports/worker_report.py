@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from agent_workbench.core.ports.task_queue import ENDED, QueuedTask, QueueState
 from agent_workbench.core.queue.workers import ParkedTask, RunningTask, WorkerJob, WorkerReport, WorkerState
 from agent_workbench.core.text.amounts import counted_text, dollars_text
 from agent_workbench.core.text.sanitizer import sanitize_line
@@ -40,24 +39,6 @@ def worker_lines(report: WorkerReport, now: str) -> tuple[str, ...]:
         f"{dollars_text(report.dollars_today) if report.dollars_today else '$0'} in all your sessions",
         *([f"shared database: {report.backlog}"] if report.backlog else []),
     )
-
-
-def known_text(task: QueuedTask) -> str:
-    """Return what became of a task that is queued once more under the same id."""
-    state = "running" if task.state is QueueState.CLAIMED else task.state
-    where = f" on {sanitize_line(task.worker, _TEXT_CHARS)}" if task.state is QueueState.CLAIMED and task.worker else ""
-    why = f" ({sanitize_line(task.reason, _REASON_CHARS)})" if task.state is QueueState.FAILED and task.reason else ""
-    return f"{task.id} is {state} already{where}{why}"
-
-
-def again_text(task: QueuedTask) -> str:
-    """Return how to have such a task done, or done again."""
-    if task.state in ENDED:
-        return "to run it again, queue it under another `id`"
-    if task.state is QueueState.PARKED:
-        freed = f"`agent worker resume {task.id}` frees it"
-        return freed if task.exhausted else f"it waits for a person: `agent inbox` shows what for; {freed}"
-    return f"`agent worker withdraw {task.id}` takes it back; to change it, queue it under another `id` then"
 
 
 def _worker(worker: WorkerState, now: str) -> Iterator[str]:

@@ -40,7 +40,7 @@ def configure_check(below: "Verbs") -> None:
 def add(options: argparse.Namespace) -> int:
     """Queue one task; print its id and its file, or its state if the queue has it already."""
     from agent_workbench.api.task_queue import queue_text, queue_words
-    from agent_workbench.views.reports.worker_report import again_text, known_text
+    from agent_workbench.views.reports.queued_tasks import again_text, known_text
 
     said, invocation, place = options.task, worker_invocation(options), queue_place(options)
     if _is_document(said):
