@@ -22,8 +22,7 @@ from agent_workbench.core.intents import GoToEvent
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.ports.session_host import SessionHandle
 from agent_workbench.core.session_request import SessionRequest
-from agent_workbench.views.code.code_pane import view_code
-from agent_workbench.views.code.shown_code import shown_code_snapshots
+from agent_workbench.views.code import shown_code_snapshots, view_code
 from agent_workbench.views.gate.diff_pane import view_diff
 from agent_workbench.views.gate.gate_bar import view_gate
 from agent_workbench.views.knowledge import view_scratchpad

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agent_workbench.adapters.skills.folders import SkillFolders
 from agent_workbench.core.settings import SkillSettings
-from agent_workbench.core.skills.selection import SkillQuery
+from agent_workbench.core.skills import SkillQuery
 from agent_workbench.engine.task.skill_choice import estimate_tokens, pick_skills
 from bench.figures import Figure, milliseconds, seconds_of
 

@@ -35,12 +35,12 @@ PYTHON = re.compile(r"<!-- tested: python -->\n```python\n(.*?)```", re.DOTALL)
 WRITE_DEMO = """
 import asyncio, os, sys
 from pathlib import Path
-from agent_workbench.api.demo import write_demo
+from agent_workbench.api.set_up import write_demo
 from agent_workbench.core.invocation import Invocation
 asyncio.run(write_demo(Path(sys.argv[1]), Invocation(Path(sys.argv[1]), os.environ, {})))
 """
 AS_IN_THE_DEMO = """
-from agent_workbench.adapters.demo.scripted_answers import SCRIPTS
+from agent_workbench.adapters.demo import SCRIPTS
 from agent_workbench.adapters.llama_cpp.scripted_model import ScriptedModel
 from agent_workbench.bootstrap.repo_context import RepoContext
 plain = RepoContext.model

@@ -9,7 +9,7 @@ import pytest
 from agent_workbench.api.extensions.hooks import tell_hooks
 from agent_workbench.bootstrap.repo_context import find_repo
 from agent_workbench.bootstrap.stores import rule_store
-from agent_workbench.config.trust.repo_trust import RepoTrust
+from agent_workbench.config.repo_trust import RepoTrust
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.rules.matching import RuleScope, StoredRule
 from agent_workbench.core.settings import Permission, Rule

@@ -19,7 +19,7 @@ READERS = {
     "adapters.database.sessions.opening": "copies the start of an action before its effect",
     "api.sessions.offered_notes": "reads the newest outcome, whose proposal may be of an earlier run",
     "api.worker.session_records": "takes the start of an action as the end of an outage",
-    "cli.verbs.models.chat_output": "prints each event of a chat as it is recorded",
+    "cli.verbs.chat_output": "prints each event of a chat as it is recorded",
     "core.events.log_lines": "words of one event",
     "core.events.output_digests": "shortens the output in one event",
     "core.history.audit_trail": "is stored between two events",

@@ -37,7 +37,7 @@ ASKED_BEFORE = {
     "adapters.mcp.elicitation": "runs in the process of the client",
     "adapters.mcp.sign_in": "runs in the process of the client",
     "adapters.retrieval.vectors.store_worker": "a process that is started where there are vectors",
-    "http_server.listener": "the server of the package `mcp`",
+    "http_server": "the server of the package `mcp`",
 }
 REQUIREMENT = re.compile(r"(?P<name>[a-z0-9-]+)==(?P<version>[^\s;]+)(?P<marker> ; [^\\]+)?")
 HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}")

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.xdist_group("sources")
 
 # Who starts programs, and by which path.
 STARTERS = {
-    "adapters.demo.sample_repo": "git, found on the cleaned PATH",
+    "adapters.demo": "git, found on the cleaned PATH",
     "adapters.desktop": "notify-send or osascript, found on the cleaned PATH",
     "adapters.git.commands.detached_git": "the same git, in a repository of its own",
     "adapters.git.commands.plumbing": "git, found on the cleaned PATH outside the repo",
@@ -23,7 +23,7 @@ STARTERS = {
     "adapters.machine.local_machine": "our own Python, and nvidia-smi on the cleaned PATH outside the repo",
     "adapters.language_servers.connection": "our own Python",
     "adapters.mcp.connection": "our own Python",
-    "cli.verbs.repo.mcp": "the user's browser, at their word, as the desktop or `BROWSER` names it",
+    "cli.verbs.mcp": "the user's browser, at their word, as the desktop or `BROWSER` names it",
     "adapters.signatures.ssh_keygen": "ssh-keygen, found on the cleaned PATH outside the repo",
     "adapters.tools.schema_checker": "our own Python",
     "system.editor": "the user's editor, found on the cleaned PATH or named by its path",
@@ -31,7 +31,7 @@ STARTERS = {
     "system.processes": "our own Python with the supervisor",
 }
 # `shutil.which` looks in the current folder where the PATH says so.
-SEARCHERS = {"system.programs", "cli.verbs.tasks.demo"}
+SEARCHERS = {"system.programs", "cli.verbs.demo"}
 STARTS = (
     *("subprocess.", "asyncio.create_subprocess", "os.system", "os.popen", "os.exec", "os.spawn", "os.posix_spawn"),
     *("os.startfile", "pty.spawn", "multiprocessing.", "webbrowser.", "concurrent.futures.ProcessPool"),

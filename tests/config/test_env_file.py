@@ -7,7 +7,7 @@ import pytest
 
 from agent_workbench.config.env_file import SETTING_OF, EnvFile, EnvValue, read_env_file
 from agent_workbench.config.settings_loader import LoadedSettings, load_settings
-from agent_workbench.config.trust.trust_question import trust_question, with_trust, without_untrusted
+from agent_workbench.config.trust_question import trust_question, with_trust, without_untrusted
 from agent_workbench.core.errors import ConfigError
 
 ALL = """\

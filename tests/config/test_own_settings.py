@@ -7,7 +7,7 @@ import pytest
 
 from agent_workbench.config.own_settings import OWN_FILE, add_model, own_layer
 from agent_workbench.config.settings_loader import LoadedSettings, load_settings
-from agent_workbench.config.trust.trust_question import trust_question, without_untrusted
+from agent_workbench.config.trust_question import trust_question, without_untrusted
 from agent_workbench.core.errors import ConfigError, TrustError
 from agent_workbench.core.settings import ApprovalMode
 

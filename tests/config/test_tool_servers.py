@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.config.settings_loader import LoadedSettings, load_settings
-from agent_workbench.config.trust.trust_question import trust_question, without_untrusted
+from agent_workbench.config.trust_question import trust_question, without_untrusted
 from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.settings.tool_servers import ToolServerSettings, resolved
 

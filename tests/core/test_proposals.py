@@ -6,8 +6,7 @@ from agent_workbench.core.events.codec import JsonObject, decode_event
 from agent_workbench.core.ids import ProposalId, SessionId
 from agent_workbench.core.inbox import reference_to
 from agent_workbench.core.plan.proposed import ProposedPlan
-from agent_workbench.core.playbooks.access import PlaybookRequest, PlaybookRun, RunAccess
-from agent_workbench.core.playbooks.recap import HostRecap
+from agent_workbench.core.playbooks import HostRecap, PlaybookRequest, PlaybookRun, RunAccess
 from agent_workbench.core.proposal_kinds import (
     KINDS,
     CommandProposal,

@@ -1,7 +1,6 @@
 """The question of a first start: bounded lines of a dialog, whatever was found."""
 
-from agent_workbench.core.local_models.found_models import FoundFile, FoundModels, FoundServer, ListedModel
-from agent_workbench.core.local_models.server_options import ServerOptions
+from agent_workbench.core.local_models import FoundFile, FoundModels, FoundServer, ListedModel, ServerOptions
 from agent_workbench.core.repo.project_commands import DetectedProject, ProjectCommand
 from agent_workbench.core.repo_setup import SetupProposal, proposal_lines
 

@@ -17,7 +17,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from agent_workbench.tui.pictures.svg import to_svg
+from agent_workbench.tui.pictures import to_svg
 from tests.architecture.source_tree import ROOT
 from tests.docs.asciicast import Asciicast
 from tests.docs.newcomer import NIGHT, TUTORIAL, move_in, set_up

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.demo.scripted_answers import SCRIPTS
-from agent_workbench.api.demo import write_demo
+from agent_workbench.adapters.demo import SCRIPTS
 from agent_workbench.api.sessions.session_host import LocalSessionHost
+from agent_workbench.api.set_up import write_demo
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.events import Recorded, SessionLeft, SessionStarted, TaskCommitted
 from agent_workbench.core.ids import TaskId

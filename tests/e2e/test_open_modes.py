@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.api.demo import write_demo
 from agent_workbench.api.sessions.session_host import LocalSessionHost
+from agent_workbench.api.set_up import write_demo
 from agent_workbench.bootstrap.task_queue import queued_plan
 from agent_workbench.core.errors import ExitCode, TrustError, UsageError
 from agent_workbench.core.events import ActionDecided, SessionLeft, SessionResumed

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.demo.scripted_answers import SCRIPTS, T1_AT_ONCE, T1_FINISH, T1_READ
-from agent_workbench.api.demo import write_demo
+from agent_workbench.adapters.demo import SCRIPTS, T1_AT_ONCE, T1_FINISH, T1_READ
 from agent_workbench.api.sessions.session_host import LocalSessionHost
+from agent_workbench.api.set_up import write_demo
 from agent_workbench.bootstrap.repo_context import find_repo
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.session_request import SessionRequest

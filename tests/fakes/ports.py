@@ -14,7 +14,7 @@ from agent_workbench.core.errors import ConfigError, ModelError, PlanError, Sand
 from agent_workbench.core.events import SkillText
 from agent_workbench.core.history.mode_approvals import PastAction, PastActions
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.local_models.found_models import FoundServer, ListedModel
+from agent_workbench.core.local_models import FoundServer, ListedModel
 from agent_workbench.core.model import (
     AnswerCost,
     AnswerEnd,
@@ -35,7 +35,7 @@ from agent_workbench.core.repo.retrieval import Chunk, CodeQuery, Completion, In
 from agent_workbench.core.repo.workspace import CommandOutcome, ResourceUse, SandboxFacts
 from agent_workbench.core.rules.matching import StoredRule
 from agent_workbench.core.settings import Permission
-from agent_workbench.core.skills.entries import SkillEntry, SkillHit, SkillOrigin, SkillPlace
+from agent_workbench.core.skills import SkillEntry, SkillHit, SkillOrigin, SkillPlace
 
 FACTS = ModelFacts("http://fake", "fake", context_tokens=100_000, template_hash="t", build="b1")
 

@@ -25,7 +25,7 @@ from agent_workbench.core.history.audit_records import (
 )
 from agent_workbench.core.ids import NO_SESSION, CommitId, SessionId
 from agent_workbench.core.inbox import InboxDecision, Reference
-from agent_workbench.core.knowledge.notes import KnowledgeHit, KnowledgeNote, check_note_name
+from agent_workbench.core.knowledge import KnowledgeHit, KnowledgeNote, check_note_name
 from agent_workbench.core.ports.forge import BuildState, ForgeComment, ForgeIssue
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim

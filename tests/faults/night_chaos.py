@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from agent_workbench.adapters.llama_cpp.server.embedded import server_command
-from agent_workbench.core.local_models.server_options import ServerOptions
+from agent_workbench.core.local_models import ServerOptions
 from tests.e2e.machine import Done, Machine, Running
 from tests.faults.night_scene import PROJECT, Scene
 

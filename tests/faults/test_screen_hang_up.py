@@ -53,7 +53,7 @@ os._exit(7)
 BLOCKED = """\
 import asyncio, os, signal, sys
 from threading import Lock
-from agent_workbench.server_process.process_end import hear_signals
+from agent_workbench.server_process import hear_signals
 
 def wait_for_a_lock() -> None:
     lock = Lock()

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from agent_workbench.http_server import request_guard
-from agent_workbench.http_server.listener import LOOPBACK, listen, serve
-from agent_workbench.http_server.request_guard import (
+from agent_workbench import http_server
+from agent_workbench.http_server import (
+    LOOPBACK,
     MAX_BODY_BYTES,
     BearerToken,
     Message,
@@ -15,6 +15,8 @@ from agent_workbench.http_server.request_guard import (
     RequestGuard,
     Scope,
     Send,
+    listen,
+    serve,
 )
 
 PORT = 4321
@@ -120,7 +122,7 @@ async def test_a_body_that_trickles_is_refused(monkeypatch: pytest.MonkeyPatch) 
         await asyncio.Event().wait()
         yield b""
 
-    monkeypatch.setattr(request_guard, "BODY_SECONDS", 0.0)
+    monkeypatch.setattr(http_server, "BODY_SECONDS", 0.0)
     assert await asked(*with_right(), body=silent()) == 408
 
 

@@ -21,13 +21,18 @@ from agent_workbench.adapters.playbooks.ansible import SKILL, AnsiblePlaybooks, 
 from agent_workbench.adapters.shell.shell import SandboxedShell
 from agent_workbench.adapters.skill_scripts.environments import SkillEnvironments
 from agent_workbench.adapters.skill_scripts.setup import EnvironmentSetup
-from agent_workbench.core.playbooks.access import PlaybookRequest
-from agent_workbench.core.playbooks.recap import HostRecap, is_clean, read_recap
-from agent_workbench.core.playbooks.scaffold import checked_values, scaffold_paths
+from agent_workbench.core.playbooks import (
+    HostRecap,
+    PlaybookRequest,
+    checked_values,
+    is_clean,
+    read_recap,
+    scaffold_paths,
+)
 from agent_workbench.core.repo.workspace import CommandOutcome
 from agent_workbench.core.settings import SandboxSettings
 from agent_workbench.core.settings.infrastructure import InfrastructureSettings
-from agent_workbench.core.skills.entries import SkillEntry, SkillOrigin
+from agent_workbench.core.skills import SkillEntry, SkillOrigin
 from tests.playbooks import bundled_skill
 
 KEYGEN = ("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f")

@@ -9,7 +9,7 @@ from textual.widgets import Input
 
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import GoToEvent
-from agent_workbench.core.patch.selection.choice import PartialDiff
+from agent_workbench.core.patch.selection import PartialDiff
 from agent_workbench.tui.bars.bar import INDENT
 from agent_workbench.tui.bars.gate_bar import GateBar
 from agent_workbench.tui.bars.replay_bar import TIMELINE_ROW, ReplayBar

@@ -50,7 +50,7 @@ from agent_workbench.core.intents.outcomes import (
 )
 from agent_workbench.core.intents.plan import DraftTask, EditPlan, OpenPlan
 from agent_workbench.core.live import LeftRunning, Live, PreflightQuestion, Running, Streaming
-from agent_workbench.core.local_models.found_models import FoundServer, ListedModel, ModelStatus
+from agent_workbench.core.local_models import FoundServer, ListedModel, ModelStatus
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import PathScope, Plan, PlanPiece, Task, TaskDraft, TaskStatus
 from agent_workbench.core.proposals import COMPACT, END_UNCHANGED, Verdict

@@ -25,7 +25,7 @@ from agent_workbench.core.model import AnswerFigures, Purpose
 from agent_workbench.core.proposal_kinds import ExternalProposal, ReadProposal
 from agent_workbench.core.proposals import Verdict, shown_sha
 from agent_workbench.core.session_request import OpenMode, SessionRequest
-from agent_workbench.core.skills.entries import SkillEntry, SkillOrigin
+from agent_workbench.core.skills import SkillEntry, SkillOrigin
 from agent_workbench.tui.widgets.entry_list import EntryList
 from agent_workbench.tui.widgets.markdown_rows import MOST_KEPT, CodeColours
 from tests.fakes import runs

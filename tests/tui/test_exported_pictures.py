@@ -12,8 +12,7 @@ from agent_workbench.api.sessions.session_opening import replayed_session
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.events import ActionDecided, UserSaid
 from agent_workbench.core.proposals import Verdict
-from agent_workbench.tui.pictures.drawing import Lines, drawing
-from agent_workbench.tui.pictures.svg import CELL_PX, to_svg
+from agent_workbench.tui.pictures import CELL_PX, Lines, drawing, to_svg
 from agent_workbench.views.sessions.pictured_gates import pictured_gates
 from tests.core.history.test_comparison import recorded
 from tests.fakes import runs

@@ -3,7 +3,7 @@
 from agent_workbench.core.events import ModelSwitched
 from agent_workbench.core.intents import ListModels, LoadModel, SwitchModel, UnloadModel
 from agent_workbench.core.intents.outcomes import Accepted, ModelsListed, Refused
-from agent_workbench.core.local_models.found_models import FoundServer, ListedModel, ModelStatus
+from agent_workbench.core.local_models import FoundServer, ListedModel, ModelStatus
 from agent_workbench.tui.screens.models import ModelList, ModelsScreen
 from agent_workbench.views.sessions.read_only import REPLAYED
 from tests.fakes import runs

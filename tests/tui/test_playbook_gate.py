@@ -4,8 +4,7 @@ from msgspec.structs import replace
 
 from agent_workbench.core.events import ActionProposed
 from agent_workbench.core.intents import ApproveProposal
-from agent_workbench.core.playbooks.access import PlaybookRequest, PlaybookRun, RunAccess
-from agent_workbench.core.playbooks.recap import HostRecap
+from agent_workbench.core.playbooks import HostRecap, PlaybookRequest, PlaybookRun, RunAccess
 from agent_workbench.core.proposals import is_too_long, shown_sha
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.text.sanitizer import WHOLE_CHARS

@@ -44,9 +44,16 @@ from agent_workbench.core.repo.workspace import MergeOutcome
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.tools.spec import ToolSpec
-from agent_workbench.views.code.code_pane import CodeState, view_code
-from agent_workbench.views.code.reasons import index_line, index_words, matched_words, reasons_of, share_bar
-from agent_workbench.views.code.shown_code import shown_code_snapshots
+from agent_workbench.views.code import (
+    CodeState,
+    index_line,
+    index_words,
+    matched_words,
+    reasons_of,
+    share_bar,
+    shown_code_snapshots,
+    view_code,
+)
 from agent_workbench.views.gate.diff_pane import view_diff
 from agent_workbench.views.gate.gate_bar import GateAct, GateMode, acts_for, view_gate
 from agent_workbench.views.knowledge import view_scratchpad

@@ -27,8 +27,7 @@ from agent_workbench.core.plan.work_state import WorkState
 from agent_workbench.core.text.amounts import quoted
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.core.version import __version__
-from agent_workbench.server_process.client_pipe import log_to_stderr, take_pipe
-from agent_workbench.server_process.process_end import end_process, first_end
+from agent_workbench.server_process import end_process, first_end, log_to_stderr, take_pipe
 
 if TYPE_CHECKING:
     from acp.interfaces import Agent

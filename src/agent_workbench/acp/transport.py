@@ -10,7 +10,7 @@ from typing import IO, Any, TypeGuard, TypeVar
 from msgspec import Struct
 
 from agent_workbench.core.tools.strict_json import JsonError, JsonValue, read_bounded_json
-from agent_workbench.server_process.client_pipe import MAX_HEAD_CHARS, MAX_MESSAGE_CHARS, bounded_line
+from agent_workbench.server_process import MAX_HEAD_CHARS, MAX_MESSAGE_CHARS, bounded_line
 
 Message = dict[str, Any]  # as the SDK spells it
 MAX_REQUESTS = 64

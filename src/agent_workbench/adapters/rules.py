@@ -14,7 +14,7 @@ from agent_workbench.core.errors import ConfigError, TrustError, UsageError
 from agent_workbench.core.history.mode_approvals import PastActions
 from agent_workbench.core.rules.matching import RuleScope, StoredRule, rule_problem
 from agent_workbench.core.settings import Permission, Rule
-from agent_workbench.core.yaml_documents.nodes import (
+from agent_workbench.core.yaml_documents import (
     MAX_BYTES,
     DocumentError,
     Node,
@@ -23,14 +23,17 @@ from agent_workbench.core.yaml_documents.nodes import (
     YamlSequence,
     after_lines,
     decode_document,
+    expected,
+    is_nothing,
     line_end,
     line_start,
+    read_value,
+    unknown_key,
     with_flow_item,
     with_last_lines,
     with_lines,
     with_value,
 )
-from agent_workbench.core.yaml_documents.typed_values import expected, is_nothing, read_value, unknown_key
 from agent_workbench.system.regular_files import only_owner_writes
 from agent_workbench.system.repo_files import change_inside, read_inside
 

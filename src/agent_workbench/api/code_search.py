@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec import Struct
 
 from agent_workbench.api.trusted_repo import trusted_repo
-from agent_workbench.core.diagnostics.retrieval_quality import SearchFigures
+from agent_workbench.core.diagnostics import SearchFigures
 from agent_workbench.core.errors import RepoError
 from agent_workbench.core.invocation import Invocation
-from agent_workbench.core.playbooks.catalogue import PlaybookSearch
+from agent_workbench.core.playbooks import PlaybookSearch
 from agent_workbench.core.repo.retrieval import CacheFacts, Chunk, CodeQuery, IndexStatus
 from agent_workbench.core.settings import Settings
 

@@ -127,7 +127,7 @@ async def consult_stats(invocation: Invocation) -> tuple[PassRate, ...]:
 
 async def tier(invocation: Invocation, say: Say = say_nothing) -> TierReport:
     """Return which endpoints of the settings answer now, within two seconds."""
-    from agent_workbench.core.diagnostics.endpoints import endpoint_lines, tier_of
+    from agent_workbench.core.diagnostics import endpoint_lines, tier_of
 
     repo, settings = await repo_or_folder(invocation, say)
     names = tuple(dict.fromkeys(line.name for line in endpoint_lines(settings, repo.invocation.environ)))

@@ -15,9 +15,17 @@ from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxFilter, Reference, reference_to
 from agent_workbench.core.invocation import Invocation
-from agent_workbench.core.knowledge.note_text import compose_note, read_head
-from agent_workbench.core.knowledge.notes import KnowledgeNote, auto_name, name_in_path, note_name, note_path
-from agent_workbench.core.knowledge.usage import NoteUsage, usage_of
+from agent_workbench.core.knowledge import (
+    KnowledgeNote,
+    NoteUsage,
+    auto_name,
+    compose_note,
+    name_in_path,
+    note_name,
+    note_path,
+    read_head,
+    usage_of,
+)
 from agent_workbench.core.settings import Permission
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them

@@ -18,11 +18,9 @@ from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedServer
-    from agent_workbench.core.diagnostics.endpoints import EndpointLine
-    from agent_workbench.core.diagnostics.findings import Finding
-    from agent_workbench.core.diagnostics.model_trials import Fitness, ModelReport
+    from agent_workbench.core.diagnostics import EndpointLine, Finding, Fitness, ModelReport
     from agent_workbench.core.errors import ModelError
-    from agent_workbench.core.local_models.found_models import FoundServer, ListedModel
+    from agent_workbench.core.local_models import FoundServer, ListedModel
     from agent_workbench.core.model import ModelFacts
     from agent_workbench.core.ports.model import EndpointModels, Model
     from agent_workbench.core.settings import Settings
@@ -44,7 +42,7 @@ async def configured_model(invocation: Invocation, say: Say) -> "Model":
 
 async def answering(invocation: Invocation, say: Say) -> "tuple[tuple[str, ModelFacts | ModelError], ...]":
     """Return, for each role, the facts of the endpoint that answers now, or the error of the last one."""
-    from agent_workbench.core.diagnostics.endpoints import ROLES
+    from agent_workbench.core.diagnostics import ROLES
     from agent_workbench.core.errors import ModelError
 
     model = await configured_model(invocation, say)
@@ -73,7 +71,7 @@ async def serving_reasons(invocation: Invocation, say: Say) -> tuple[str, ...]:
 
 async def listed_endpoints(invocation: Invocation, say: Say) -> "tuple[EndpointLine, ...]":
     """Return every endpoint of every role in the order of its chain. No request is sent."""
-    from agent_workbench.core.diagnostics.endpoints import endpoint_lines
+    from agent_workbench.core.diagnostics import endpoint_lines
 
     repo, settings = await repo_or_folder(invocation, say)
     return endpoint_lines(settings, repo.invocation.environ)
@@ -129,7 +127,7 @@ async def model_named(invocation: Invocation, named: str, say: Say = say_nothing
     It keeps to the prices and the cap of the settings; close it when done. Raises `UsageError` for what is none of
     these.
     """
-    from agent_workbench.core.diagnostics.endpoints import settings_for
+    from agent_workbench.core.diagnostics import settings_for
 
     repo, settings = await repo_or_folder(invocation, say)
     name, meant = await asyncio.to_thread(settings_for, settings, named, _is_file)
@@ -175,7 +173,7 @@ async def examine_place(invocation: Invocation, say: Say = say_nothing) -> "tupl
 
 async def _examine_local_models(repo: RepoContext, settings: "Settings") -> "tuple[Finding, ...]":
     """Return how the file of `model` would be served; without any model, those of this machine."""
-    from agent_workbench.core.diagnostics.findings import Finding, Health
+    from agent_workbench.core.diagnostics import Finding, Health
     from agent_workbench.core.errors import ModelError
 
     model, environ = settings.model, repo.invocation.environ
@@ -198,7 +196,7 @@ async def _examine_local_models(repo: RepoContext, settings: "Settings") -> "tup
 
 async def _examine_chains(repo: RepoContext, settings: "Settings", say: Say) -> "tuple[Finding, ...]":
     """Return findings about named endpoints; a single model is covered by the other findings."""
-    from agent_workbench.core.diagnostics.endpoints import endpoint_lines
+    from agent_workbench.core.diagnostics import endpoint_lines
     from agent_workbench.core.errors import StorageError
     from agent_workbench.core.settings.models import SHORT_FORM
     from agent_workbench.engine.diagnostics.endpoint_findings import Spending, examine_endpoints, examine_spending

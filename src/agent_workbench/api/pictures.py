@@ -16,7 +16,7 @@ from agent_workbench.core.invocation import Invocation
 if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.core.events import Recorded
     from agent_workbench.core.ports.session_host import SessionHandle
-    from agent_workbench.tui.pictures.drawing import DrawingApp, Lines
+    from agent_workbench.tui.pictures import DrawingApp, Lines
 
 LEAST_SIZE, MOST_SIZE = (60, 16), (400, 150)
 
@@ -43,7 +43,7 @@ class Drawn:
 
     async def svg(self, seq: int, *, live: bool = False) -> str:
         """Return the SVG of the lines that `at` returns."""
-        from agent_workbench.tui.pictures.svg import to_svg
+        from agent_workbench.tui.pictures import to_svg
 
         event = self.events[seq]
         return to_svg(await self.at(seq, live=live), f"session {self.session} at event {seq}, {event.time[:19]}Z")
@@ -60,7 +60,7 @@ class Drawn:
 async def _drawn(invocation: Invocation, session: str, size: Size, at: int = 0) -> AsyncIterator[Drawn]:
     _check(size)
     events = await replayed_events(invocation, session, at, exported=True)
-    from agent_workbench.tui.pictures.drawing import drawing
+    from agent_workbench.tui.pictures import drawing
 
     async with drawing(size) as app:
         yield Drawn(events, await replayed_session(events, at=at), app)

@@ -13,7 +13,7 @@ from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import NO_SESSION, TaskId
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.skills.selection import choosable
+from agent_workbench.core.skills import choosable
 
 if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.adapters.plans.plan_file import PlanFile

@@ -1,16 +1,18 @@
-"""Set-up of a repository: the missing files, the commands and models that were found, and their writing."""
+"""Set-up of a repository, or of the demo's: the missing files, what was found, and their writing."""
 
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from agent_workbench.bootstrap.repo_context import find_repo
 from agent_workbench.core.errors import RepoError
 from agent_workbench.core.invocation import Invocation
 
 if TYPE_CHECKING:
-    from agent_workbench.core.local_models.found_models import FoundModels, ModelChoice
+    from agent_workbench.core.local_models import FoundModels, ModelChoice
     from agent_workbench.core.repo_setup import SetupProposal
 
 
@@ -78,3 +80,28 @@ async def local_models(invocation: Invocation) -> "FoundModels":
 
     repo, settings = await repo_or_folder(invocation, say_nothing)
     return await find_local_models(repo.invocation.environ, repo.root, settings.model.serving)
+
+
+async def write_demo(folder: Path, invocation: Invocation) -> Invocation:
+    """Write the demo's model and repository, trust its settings, and return the invocation that opens it."""
+
+    def write() -> None:
+        from agent_workbench.adapters.demo import write_sample
+        from agent_workbench.adapters.llama_cpp.tiny_model import write_tiny_gguf
+        from agent_workbench.system.atomic_files import make_directories, storage_error
+        from agent_workbench.system.user_dirs import cache_dir
+
+        model = cache_dir() / "demo-model.gguf"
+        try:
+            make_directories(model.parent)
+            write_tiny_gguf(model)
+            write_sample(folder, model)
+        except OSError as error:
+            raise storage_error(f"the demo cannot be written to {error.filename or folder}", error) from error
+
+    await asyncio.to_thread(write)
+    demo = replace(invocation, folder=folder, demo=True)
+    trust = await (await find_repo(demo)).trust()
+    if await trust.question():
+        await trust.accept()
+    return demo

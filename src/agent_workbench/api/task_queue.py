@@ -30,8 +30,8 @@ from agent_workbench.core.ports.repo_files import Plans
 from agent_workbench.core.ports.task_queue import ProjectQueue, QueuedTask, QueueState
 from agent_workbench.core.queue.routing import unmet_needs
 from agent_workbench.core.queue.workers import Fleet
-from agent_workbench.core.skills.selection import choosable
-from agent_workbench.core.yaml_documents.nodes import DocumentError, decode_document
+from agent_workbench.core.skills import choosable
+from agent_workbench.core.yaml_documents import DocumentError, decode_document
 from agent_workbench.views.reports.queued_tasks import known_text
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.adapters.llama_cpp.local_models.file_search import FoundFiles
-    from agent_workbench.core.local_models.found_models import FoundModels
-    from agent_workbench.core.local_models.server_options import ServerOptions
+    from agent_workbench.core.local_models import FoundModels, ServerOptions
     from agent_workbench.core.ports.machine import Machine
     from agent_workbench.core.settings.models import ModelSettings, ServingSettings
 
@@ -30,7 +29,7 @@ async def find_local_models(environ: Mapping[str, str], root: Path, serving: "Se
     """
     from agent_workbench.adapters.llama_cpp.local_models.file_search import find_files, usual_folders
     from agent_workbench.adapters.llama_cpp.local_models.server_search import candidates, find_servers
-    from agent_workbench.core.local_models.found_models import FoundModels
+    from agent_workbench.core.local_models import FoundModels
     from agent_workbench.system.user_dirs import data_dir
 
     def files() -> "FoundFiles":
@@ -50,7 +49,7 @@ async def find_server_at(url: str, seconds: float = NAMED_SECONDS) -> "FoundMode
     """
     from agent_workbench.adapters.llama_cpp.http_client.endpoint import Endpoint
     from agent_workbench.adapters.llama_cpp.local_models.server_search import ServerCandidate, find_servers
-    from agent_workbench.core.local_models.found_models import FoundModels
+    from agent_workbench.core.local_models import FoundModels
 
     address = await asyncio.to_thread(lambda: Endpoint(url).address)
     return FoundModels(await find_servers((ServerCandidate("a server", address),), seconds))

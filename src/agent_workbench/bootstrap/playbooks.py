@@ -52,7 +52,7 @@ def _programs(root: Path) -> "AnsiblePrograms":
     from agent_workbench.adapters.playbooks.ansible import SKILL, AnsiblePrograms
     from agent_workbench.adapters.skills.folders import bundled_skills
     from agent_workbench.core.errors import ToolError
-    from agent_workbench.core.skills.entries import SkillEntry, SkillOrigin
+    from agent_workbench.core.skills import SkillEntry, SkillOrigin
 
     bundled = bundled_skills()
     if bundled is None:

@@ -34,8 +34,8 @@ if TYPE_CHECKING:  # heavy; a verb loads only what it needs
     from agent_workbench.adapters.memory.knowledge_folder import KnowledgeFolder
     from agent_workbench.adapters.plans.plan_file import PlanFile
     from agent_workbench.adapters.retrieval.shared_retrievers import SharedRetriever
+    from agent_workbench.config.repo_trust import RepoTrust
     from agent_workbench.config.settings_loader import LoadedSettings
-    from agent_workbench.config.trust.repo_trust import RepoTrust
     from agent_workbench.core.ports.model import EndpointModels, Model
     from agent_workbench.core.ports.repo_files import Plans
     from agent_workbench.core.ports.stores import SessionStore
@@ -109,8 +109,8 @@ class RepoContext:
         return self._trust().covers_skills()
 
     def _trust(self) -> "RepoTrust":
-        from agent_workbench.config.trust.repo_trust import RepoTrust
-        from agent_workbench.config.trust.trust_store import TrustStore
+        from agent_workbench.config.repo_trust import RepoTrust
+        from agent_workbench.config.trust_store import TrustStore
         from agent_workbench.system.user_dirs import state_dir
 
         return RepoTrust(self.root, self.load(), TrustStore(state_dir()))
@@ -123,7 +123,7 @@ class RepoContext:
         from msgspec.structs import replace
 
         from agent_workbench.config.env_file import API_KEY
-        from agent_workbench.config.trust.trust_question import with_trust, without_untrusted
+        from agent_workbench.config.trust_question import with_trust, without_untrusted
 
         if not trusted:
             return without_untrusted(self.load())
@@ -211,7 +211,7 @@ class RepoContext:
     def _scripted(self, model: "Model") -> "Model":
         if not self.invocation.demo:
             return model
-        from agent_workbench.adapters.demo.scripted_answers import SCRIPTS
+        from agent_workbench.adapters.demo import SCRIPTS
         from agent_workbench.adapters.llama_cpp.scripted_model import ScriptedModel
 
         return ScriptedModel(model, SCRIPTS, tokens_per_second=self.invocation.demo_tokens_per_second)
@@ -219,7 +219,7 @@ class RepoContext:
     def ports(self, settings: "Settings", say: Say) -> "Ports":
         """Return an adapter for every port, those that must be closed last. Blocks while modules are loaded."""
         from agent_workbench.adapters.journal.redaction import environment_redactor
-        from agent_workbench.adapters.memory.scratchpads import ScratchpadFolder
+        from agent_workbench.adapters.memory import ScratchpadFolder
         from agent_workbench.adapters.shell.environment import WorktreeEnvironments
         from agent_workbench.adapters.tools.schema_checker import SchemaChecker
         from agent_workbench.engine.runtime.tool_context import Ports

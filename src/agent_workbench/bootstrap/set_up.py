@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 if TYPE_CHECKING:  # loaded when a set-up is looked at
     from agent_workbench.config.settings_loader import LoadedSettings
-    from agent_workbench.core.local_models.found_models import FoundModels, ModelChoice
+    from agent_workbench.core.local_models import FoundModels, ModelChoice
     from agent_workbench.core.ports.workspace import CheckoutSources
     from agent_workbench.core.repo_setup import SetupProposal
 

@@ -11,7 +11,7 @@ from agent_workbench.core.settings import SkillSettings
 
 if TYPE_CHECKING:
     from agent_workbench.adapters.mcp.tool_source import McpServer
-    from agent_workbench.adapters.memory.prompt_files import PromptFiles
+    from agent_workbench.adapters.memory import PromptFiles
     from agent_workbench.adapters.skill_scripts.environments import SkillEnvironments
     from agent_workbench.adapters.skill_scripts.setup import EnvironmentSetup
     from agent_workbench.adapters.skill_scripts.tool_source import SkillTools
@@ -79,7 +79,7 @@ def skill_folders(root: Path, settings: SkillSettings) -> "SkillFolders":
 
 def custom_prompts(root: Path, memory_dir: str, is_trusted: Callable[[str], bool]) -> "PromptFiles":
     """Return the prompts of the repo at `root`, which count while their folder is trusted, and those of the user."""
-    from agent_workbench.adapters.memory.prompt_files import PromptFiles, PromptFolder
+    from agent_workbench.adapters.memory import PromptFiles, PromptFolder
     from agent_workbench.core.custom_prompts import FOLDER, prompt_folder
     from agent_workbench.system.user_dirs import config_dir
 

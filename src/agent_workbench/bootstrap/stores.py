@@ -78,7 +78,7 @@ def rule_store(root: Path, invocation: Invocation, sessions_dir: Path) -> "RuleS
     from agent_workbench.adapters.journal.past_events import past_actions
     from agent_workbench.adapters.rules import RuleFiles
     from agent_workbench.config.settings_loader import load_settings
-    from agent_workbench.config.trust.trust_store import RuleTrust, TrustStore
+    from agent_workbench.config.trust_store import RuleTrust, TrustStore
     from agent_workbench.config.yaml_parser import compose_text
     from agent_workbench.system.user_dirs import config_dir, state_dir
 

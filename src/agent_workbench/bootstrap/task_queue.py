@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # loaded by the verbs that need them
     from agent_workbench.core.ports.repo_files import Plans
     from agent_workbench.core.ports.task_queue import ProjectQueue, QueuedTask
     from agent_workbench.core.settings import Settings
-    from agent_workbench.core.skills.entries import SkillEntry
+    from agent_workbench.core.skills import SkillEntry
     from agent_workbench.core.state.session_state import SessionState
 
 DEFAULT_PROJECT = "default"

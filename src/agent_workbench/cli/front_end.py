@@ -194,7 +194,7 @@ def _tell_defects(app: "WorkbenchApp") -> list[BaseException]:
 
 def _leave_on_signals(app: "WorkbenchApp", host: "LocalSessionHost") -> list[signal.Signals]:
     """Leave the sessions on SIGHUP and SIGTERM; return the list of received signals."""
-    from agent_workbench.server_process.process_end import hear_signals
+    from agent_workbench.server_process import hear_signals
 
     leaving: dict[signal.Signals, asyncio.Task[None]] = {}
 

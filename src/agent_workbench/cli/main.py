@@ -108,7 +108,7 @@ def main() -> None:
             sys.exit(ExitCode.USAGE)
     code = execute(sys.argv[1:])
     if signal.getitimer(signal.ITIMER_REAL)[0]:  # a signal has limited the time left: Python's own end may take longer
-        from agent_workbench.server_process.process_end import end_process
+        from agent_workbench.server_process import end_process
 
         end_process(code)
     sys.exit(code)

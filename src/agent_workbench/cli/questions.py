@@ -14,7 +14,7 @@ from typing import Self
 from agent_workbench.cli.output import say_aside, say_last
 from agent_workbench.core.repo.retrieval import IndexStatus
 from agent_workbench.core.text.sanitizer import sanitize_line
-from agent_workbench.views.code.reasons import index_words, vector_words
+from agent_workbench.views.code import index_words, vector_words
 
 LINE_CHARS = 78
 EACH_SECONDS = 10.0

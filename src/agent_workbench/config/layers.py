@@ -22,8 +22,18 @@ from agent_workbench.config.value_checks import canonical_value, removed_value_a
 from agent_workbench.config.yaml_parser import compose_text
 from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.text.amounts import did_you_mean, quoted
-from agent_workbench.core.yaml_documents.nodes import DocumentError, Mark, Node, YamlMapping, YamlScalar, YamlSequence
-from agent_workbench.core.yaml_documents.typed_values import expected, is_nothing, join, read_value
+from agent_workbench.core.yaml_documents import (
+    DocumentError,
+    Mark,
+    Node,
+    YamlMapping,
+    YamlScalar,
+    YamlSequence,
+    expected,
+    is_nothing,
+    join,
+    read_value,
+)
 
 PREFIX = "AGENT_"
 FLAGS = {"model.path": "--model", "model.url": "--model-url", "model.name": "--model-name", "roles": "--endpoint"}

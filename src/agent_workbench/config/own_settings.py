@@ -10,7 +10,7 @@ from pathlib import Path
 from agent_workbench.config.layers import Layer, file_layer
 from agent_workbench.config.yaml_parser import read_node
 from agent_workbench.core.errors import ConfigError, TrustError
-from agent_workbench.core.yaml_documents.nodes import MAX_BYTES, DocumentError
+from agent_workbench.core.yaml_documents import MAX_BYTES, DocumentError
 from agent_workbench.system.atomic_files import make_directories, write_atomically
 from agent_workbench.system.regular_files import open_regular
 

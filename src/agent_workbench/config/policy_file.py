@@ -11,7 +11,7 @@ from agent_workbench.config.layers import Layer, file_layer
 from agent_workbench.config.settings_loader import LoadedSettings, combine_layers
 from agent_workbench.config.yaml_parser import read_node
 from agent_workbench.core.errors import ConfigError
-from agent_workbench.core.yaml_documents.nodes import MAX_BYTES, DocumentError
+from agent_workbench.core.yaml_documents import MAX_BYTES, DocumentError
 
 ALLOWED = ("approvals.", "limits.", "tools_allowed", "sandbox.")
 WAIT_SECONDS = 10.0

@@ -13,16 +13,16 @@ from agent_workbench.config.yaml_parser import compose_text
 from agent_workbench.core.errors import ConfigError, UsageError
 from agent_workbench.core.settings.tool_servers import ToolServerSettings
 from agent_workbench.core.text.amounts import quoted
-from agent_workbench.core.yaml_documents.nodes import (
+from agent_workbench.core.yaml_documents import (
     MAX_BYTES,
     DocumentError,
     YamlMapping,
     YamlScalar,
     after_lines,
     decode_document,
+    is_nothing,
     with_lines,
 )
-from agent_workbench.core.yaml_documents.typed_values import is_nothing
 from agent_workbench.system.repo_files import change_inside
 
 

@@ -41,7 +41,7 @@ from agent_workbench.core.settings import Settings
 from agent_workbench.core.settings.infrastructure import InfrastructureSettings
 from agent_workbench.core.settings.models import SHORT_FORM
 from agent_workbench.core.text.amounts import quoted
-from agent_workbench.core.yaml_documents.nodes import MAX_BYTES, DocumentError
+from agent_workbench.core.yaml_documents import MAX_BYTES, DocumentError
 from agent_workbench.system.repo_files import read_inside
 
 FILE = ".agent.yml"

@@ -14,8 +14,7 @@ from agent_workbench.core.errors import ConfigError, StorageError
 from agent_workbench.core.settings.tool_servers import ToolServerSettings
 from agent_workbench.core.text.amounts import quoted
 from agent_workbench.core.tools.strict_json import JsonError, JsonValue, read_bounded_json
-from agent_workbench.core.yaml_documents.nodes import MAX_BYTES
-from agent_workbench.core.yaml_documents.typed_values import is_clean
+from agent_workbench.core.yaml_documents import MAX_BYTES, is_clean
 from agent_workbench.system.repo_files import read_inside
 
 FILE = ".mcp.json"

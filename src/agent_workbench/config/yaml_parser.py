@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from agent_workbench.core.text.amounts import quoted
-from agent_workbench.core.yaml_documents.nodes import (
+from agent_workbench.core.yaml_documents import (
     CollectionEnd,
     CollectionStart,
     DocumentError,

@@ -8,7 +8,7 @@ from typing import TypeAlias, get_args
 
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.plan.proposed import ProposedPlan
-from agent_workbench.core.playbooks.access import PlaybookRun
+from agent_workbench.core.playbooks import PlaybookRun
 from agent_workbench.core.proposed_action import (
     ANSWER_SERVER,
     KEEP_CHANGES,

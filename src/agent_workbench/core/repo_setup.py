@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from agent_workbench.core.local_models.found_models import NOTHING_FOUND, PULL_ADVICE, FoundModels, ModelChoice
+from agent_workbench.core.local_models import NOTHING_FOUND, PULL_ADVICE, FoundModels, ModelChoice
 from agent_workbench.core.repo.project_commands import DetectedProject, ProjectCommand, joined
 
 _SHOWN_FILES = 3

@@ -32,7 +32,7 @@ from agent_workbench.mcp.tools.served_tool import (
     check_arguments,
 )
 from agent_workbench.mcp.tools.served_tools import served_tools
-from agent_workbench.server_process.client_pipe import log_to_stderr
+from agent_workbench.server_process import log_to_stderr
 
 NAME = "agent-workbench"
 TITLE = "Agent Workbench"

@@ -10,11 +10,9 @@ from mcp.server.stdio import stdio_server
 
 from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.invocation import Invocation
-from agent_workbench.http_server.listener import EVERYWHERE, LOOPBACK, listen, serve
-from agent_workbench.http_server.request_guard import MAX_BODY_BYTES, BearerToken, RequestGuard
+from agent_workbench.http_server import EVERYWHERE, LOOPBACK, MAX_BODY_BYTES, BearerToken, RequestGuard, listen, serve
 from agent_workbench.mcp.protocol_server import served_repo
-from agent_workbench.server_process.client_pipe import bounded_line, take_pipe
-from agent_workbench.server_process.process_end import end_process, first_end
+from agent_workbench.server_process import bounded_line, end_process, first_end, take_pipe
 
 TOKEN_VARIABLE = "AGENT_MCP_TOKEN"  # noqa: S105 - its name
 MIN_TOKEN_CHARS = 32

@@ -6,8 +6,7 @@ from msgspec import Struct
 
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents.outcomes import NotesFound
-from agent_workbench.core.knowledge.note_text import read_head
-from agent_workbench.core.knowledge.notes import KnowledgeHit
+from agent_workbench.core.knowledge import KnowledgeHit, read_head
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.amounts import counted_text

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from agent_workbench.core.local_models.found_models import FoundServer, ListedModel, ModelStatus
+from agent_workbench.core.local_models import FoundServer, ListedModel, ModelStatus
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.views.blocks import Block, Entry, Tone

@@ -7,7 +7,7 @@ import pytest
 
 from agent_workbench.adapters.memory.knowledge_folder import MAX_BYTES, KnowledgeFolder
 from agent_workbench.core.errors import StorageError
-from agent_workbench.core.knowledge.notes import KnowledgeNote
+from agent_workbench.core.knowledge import KnowledgeNote
 from agent_workbench.core.repo.retrieval import SignalKind
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.memory.prompt_files import MAX_BYTES, PromptFiles, PromptFolder
+from agent_workbench.adapters.memory import MAX_BYTES, PromptFiles, PromptFolder
 from agent_workbench.core.custom_prompts import CustomPrompt
 from agent_workbench.core.errors import ConfigError, TrustError
 from tests.e2e.machine import write_files

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.memory.scratchpads import ScratchpadFolder
+from agent_workbench.adapters.memory import ScratchpadFolder
 from agent_workbench.core.errors import StorageError, UsageError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.ports.repo_files import Memory

@@ -12,8 +12,8 @@ from agent_workbench.config.yaml_parser import compose_text
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Plan, Task, TaskStatus
-from agent_workbench.core.skills.entries import SkillEntry, SkillOrigin
-from agent_workbench.core.yaml_documents.nodes import Node
+from agent_workbench.core.skills import SkillEntry, SkillOrigin
+from agent_workbench.core.yaml_documents import Node
 from tests.adapters.plans.plan_files import PATH, content, plan_file
 
 COMMENTED = """\

@@ -8,7 +8,7 @@ import pytest
 
 from agent_workbench.adapters.plans.starter_files import exclude, init_repo
 from agent_workbench.config.settings_loader import load_settings
-from agent_workbench.config.trust.trust_question import trust_question
+from agent_workbench.config.trust_question import trust_question
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.plan import Plan
 from agent_workbench.core.repo.project_commands import DetectedProject, ProjectCommand

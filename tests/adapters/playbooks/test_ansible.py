@@ -15,9 +15,7 @@ from msgspec import Struct
 from agent_workbench.adapters.playbooks.ansible import AnsiblePlaybooks, AnsiblePrograms, RunBounds
 from agent_workbench.adapters.shell.shell import SandboxedShell
 from agent_workbench.core.errors import ConfigError, ToolError
-from agent_workbench.core.playbooks.access import PlaybookRequest
-from agent_workbench.core.playbooks.recap import HostRecap, read_recap
-from agent_workbench.core.playbooks.scaffold import checked_values
+from agent_workbench.core.playbooks import HostRecap, PlaybookRequest, checked_values, read_recap
 from agent_workbench.core.ports.workspace import Command
 from agent_workbench.core.repo.workspace import CommandOutcome
 from agent_workbench.core.settings import SandboxSettings

@@ -12,8 +12,8 @@ from agent_workbench.adapters.journal.redaction import Redactor
 from agent_workbench.adapters.journal.writer import JournalWriter
 from agent_workbench.adapters.rules import REPO_KEYS, RuleFiles, rules_at, with_rule, without_rule
 from agent_workbench.config.settings_loader import load_settings
-from agent_workbench.config.trust.trust_question import trust_question, without_untrusted
-from agent_workbench.config.trust.trust_store import RuleTrust, TrustStore
+from agent_workbench.config.trust_question import trust_question, without_untrusted
+from agent_workbench.config.trust_store import RuleTrust, TrustStore
 from agent_workbench.config.yaml_parser import compose_text
 from agent_workbench.core.errors import ConfigError, TrustError
 from agent_workbench.core.events import ActionDecided, ActionProposed, SessionStarted
@@ -23,7 +23,7 @@ from agent_workbench.core.proposal_kinds import DiffProposal
 from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.rules.matching import RuleScope, StoredRule
 from agent_workbench.core.settings import Permission, Rule
-from agent_workbench.core.yaml_documents.nodes import DocumentError
+from agent_workbench.core.yaml_documents import DocumentError
 
 GREP = Rule(Permission.READ, tool="grep")
 CHECKS = Rule(Permission.CHECK, any=True)

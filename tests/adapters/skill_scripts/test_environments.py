@@ -7,7 +7,7 @@ import pytest
 
 from agent_workbench.adapters.skill_scripts.environments import SkillEnvironments
 from agent_workbench.core.errors import ConfigError, ToolError
-from agent_workbench.core.skills.entries import SkillEntry, SkillOrigin
+from agent_workbench.core.skills import SkillEntry, SkillOrigin
 
 
 @pytest.fixture

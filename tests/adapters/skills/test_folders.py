@@ -9,7 +9,7 @@ import pytest
 from agent_workbench.adapters.skills.folders import SkillFolders
 from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.settings import SkillSettings
-from agent_workbench.core.skills.entries import SkillOrigin
+from agent_workbench.core.skills import SkillOrigin
 
 
 def write_skill(folder: Path, name: str, body: str = "Do it well.") -> Path:

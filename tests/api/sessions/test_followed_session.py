@@ -26,7 +26,7 @@ from agent_workbench.core.intents import (
 )
 from agent_workbench.core.intents.outcomes import Accepted, Refused
 from agent_workbench.core.live import Followed, SessionUpdate
-from agent_workbench.core.patch.selection.choice import HunkChoice, partial_diff, selectable_parts
+from agent_workbench.core.patch.selection import HunkChoice, partial_diff, selectable_parts
 from agent_workbench.core.patch.values import LeftOut
 from agent_workbench.core.proposals import Verdict, shown_sha
 from agent_workbench.engine.runtime.publisher import UpdatePublisher

@@ -3,7 +3,7 @@
 import pytest
 
 from agent_workbench.core.consult.attempts import EndpointTier
-from agent_workbench.core.diagnostics.endpoints import tier_of
+from agent_workbench.core.diagnostics import tier_of
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.settings.models import EndpointSettings, ModelSettings, TokenPrice
 

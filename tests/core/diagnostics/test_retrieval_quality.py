@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_workbench.core.diagnostics.retrieval_quality import FileQuestion, file_question, measure_search
+from agent_workbench.core.diagnostics import FileQuestion, file_question, measure_search
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,7 @@
 import pytest
 
 from agent_workbench.core.errors import UsageError
-from agent_workbench.core.knowledge.note_text import NoteHead, compose_note, excerpt_of, read_head
-from agent_workbench.core.knowledge.notes import auto_name, note_name
+from agent_workbench.core.knowledge import NoteHead, auto_name, compose_note, excerpt_of, note_name, read_head
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_workbench.core.local_models.server_options import CONTEXTS, GgufFacts, ServerOptions, server_options
+from agent_workbench.core.local_models import CONTEXTS, GgufFacts, ServerOptions, server_options
 from agent_workbench.core.queue.workers import Gpu, MachineResources
 from agent_workbench.core.settings.models import CacheType, ServingSettings
 

@@ -3,10 +3,21 @@
 import pytest
 
 from agent_workbench.core.errors import UsageError
-from agent_workbench.core.playbooks.access import MOST_LOADED, loaded_files
-from agent_workbench.core.playbooks.catalogue import may_be_playbook, read_playbook
-from agent_workbench.core.playbooks.recap import MOST_HOSTS, HostRecap, is_clean, read_recap, summary
-from agent_workbench.core.playbooks.scaffold import checked_values, role_name, scaffold_paths, service_name
+from agent_workbench.core.playbooks import (
+    MOST_HOSTS,
+    MOST_LOADED,
+    HostRecap,
+    checked_values,
+    is_clean,
+    loaded_files,
+    may_be_playbook,
+    read_playbook,
+    read_recap,
+    role_name,
+    scaffold_paths,
+    service_name,
+    summary,
+)
 
 TEXT = """---
 # agent:service=uptime-kuma

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_workbench.core.skills.entries import is_compiled
+from agent_workbench.core.skills import is_compiled
 
 
 @pytest.mark.parametrize(

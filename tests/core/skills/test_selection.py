@@ -7,13 +7,15 @@ from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Task
 from agent_workbench.core.plan.needs import Intent
-from agent_workbench.core.skills.entries import SkillEntry, SkillHit, SkillOrigin
-from agent_workbench.core.skills.selection import (
+from agent_workbench.core.skills import (
     MOST_SKILLS,
     NAMED,
     OF_INTENT,
     PLAYBOOK_SKILL,
     SkillCandidate,
+    SkillEntry,
+    SkillHit,
+    SkillOrigin,
     SkillQuery,
     check_named,
     choosable,

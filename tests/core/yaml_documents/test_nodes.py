@@ -1,7 +1,7 @@
 import pytest
 
 from agent_workbench.core.text.amounts import did_you_mean, quoted
-from agent_workbench.core.yaml_documents.nodes import (
+from agent_workbench.core.yaml_documents import (
     CollectionEnd,
     CollectionStart,
     DocumentError,
@@ -11,9 +11,11 @@ from agent_workbench.core.yaml_documents.nodes import (
     YamlSequence,
     compose,
     decode_document,
+    is_nothing,
+    is_text,
     mark_at,
+    read_value,
 )
-from agent_workbench.core.yaml_documents.typed_values import is_nothing, is_text, read_value
 
 START, END = Mark(0, 1, 1), Mark(9, 3, 2)
 

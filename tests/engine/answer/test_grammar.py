@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.adapters.demo import scripted_answers as script
-from agent_workbench.adapters.demo.sample_repo import FILES as FILES_OF_DEMO
+from agent_workbench.adapters import demo as script
+from agent_workbench.adapters.demo import FILES as FILES_OF_DEMO
 from agent_workbench.adapters.retrieval.retriever import CodeRetriever
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.ids import TaskId

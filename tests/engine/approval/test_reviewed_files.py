@@ -9,7 +9,7 @@ from agent_workbench.core.events import TaskCommitted
 from agent_workbench.core.intents import ApproveProposal, ChangeRule, SkipProposal, UndoStep
 from agent_workbench.core.patch.diff_text import render_patch
 from agent_workbench.core.patch.hashes import patch_hash
-from agent_workbench.core.patch.selection.partial_patch import leave_out
+from agent_workbench.core.patch.selection import leave_out
 from agent_workbench.core.patch.values import LeftOut
 from agent_workbench.core.proposal_kinds import CommitProposal
 from agent_workbench.core.proposals import MAX_DIFF_LINES, is_too_long, shown_sha

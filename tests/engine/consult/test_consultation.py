@@ -14,7 +14,7 @@ from agent_workbench.core.consult.attempts import AttemptVerdict
 from agent_workbench.core.consult.requests import PROTOCOLS, ConsultRequest, request_of
 from agent_workbench.core.errors import ConfigError, ContextOverflow, ModelUnavailable, StorageError, UsageError
 from agent_workbench.core.events import ConsultantAnswered, ConsultantAsked, ConsultStatus, Event
-from agent_workbench.core.knowledge.notes import KnowledgeHit, KnowledgeNote
+from agent_workbench.core.knowledge import KnowledgeHit, KnowledgeNote
 from agent_workbench.core.model import Role
 from agent_workbench.core.ports.knowledge import Knowledge
 from agent_workbench.core.settings import Settings

@@ -1,6 +1,6 @@
 """Notes in the answers of retrospective and trainer."""
 
-from agent_workbench.core.knowledge.note_text import read_head
+from agent_workbench.core.knowledge import read_head
 from agent_workbench.engine.consult.notes import MAX_NOTE_CHARS, MAX_NOTES, proposed_notes
 
 RETROSPECTIVE = """\

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from agent_workbench.adapters.plans.starter_files import init_repo
-from agent_workbench.core.diagnostics.findings import Finding, Health
+from agent_workbench.core.diagnostics import Finding, Health
 from agent_workbench.core.errors import (
     ConfigError,
     ModelRefused,

@@ -5,8 +5,7 @@ import asyncio
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.core.diagnostics.endpoints import EndpointLine
-from agent_workbench.core.diagnostics.findings import Finding, Health
+from agent_workbench.core.diagnostics import EndpointLine, Finding, Health
 from agent_workbench.core.errors import ModelRefused, ModelUnavailable
 from agent_workbench.core.model import ModelFacts, Purpose
 from agent_workbench.core.plan.estimates import Complexity

@@ -10,11 +10,11 @@ from agent_workbench.core.fold import fold_all
 from agent_workbench.core.hook_answers import HookOutcome
 from agent_workbench.core.intents import ApproveProposal, OfferNotes, RejectProposal
 from agent_workbench.core.intents.outcomes import Accepted, Refused
-from agent_workbench.core.knowledge.notes import KnowledgeHit, KnowledgeNote
+from agent_workbench.core.knowledge import KnowledgeHit, KnowledgeNote
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.patch.diff_text import render_patch
 from agent_workbench.core.patch.hashes import patch_hash, selectable_ids
-from agent_workbench.core.patch.selection.partial_patch import leave_out
+from agent_workbench.core.patch.selection import leave_out
 from agent_workbench.core.patch.values import LeftOut
 from agent_workbench.core.proposal_kinds import KnowledgeProposal
 from agent_workbench.core.proposals import OFFER_NOTES, shown_sha

@@ -5,7 +5,7 @@ from typing import cast
 
 from msgspec.structs import replace
 
-from agent_workbench.adapters.memory.scratchpads import ScratchpadFolder
+from agent_workbench.adapters.memory import ScratchpadFolder
 from agent_workbench.core import events as e
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.fold import fold, fold_all

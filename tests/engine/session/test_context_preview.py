@@ -22,7 +22,7 @@ from agent_workbench.engine.answer.grammar_choice import shown_chunks
 from agent_workbench.engine.flow import AwaitGo, next_move
 from agent_workbench.engine.prompt.messages import build_parts, prompt_sha, to_messages
 from agent_workbench.engine.session.unattended import run_unattended
-from agent_workbench.views.code.code_pane import CodeState, view_code
+from agent_workbench.views.code import CodeState, view_code
 from agent_workbench.views.gate.gate_bar import GateAct, view_gate
 from agent_workbench.views.receipt.receipt import view_next_prompt
 from agent_workbench.views.receipt.text_lines import head_lines

@@ -21,7 +21,7 @@ from agent_workbench.core.intents import (
     UnloadModel,
 )
 from agent_workbench.core.intents.outcomes import Accepted, ModelsListed, Refused
-from agent_workbench.core.local_models.found_models import FoundServer, ListedModel, ModelStatus
+from agent_workbench.core.local_models import FoundServer, ListedModel, ModelStatus
 from agent_workbench.core.model import ModelFacts, Purpose
 from agent_workbench.core.plan.estimates import Complexity
 from agent_workbench.core.ports.model import Model

@@ -12,7 +12,7 @@ from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import AnswerQuestion, ApproveProposal, Intent, Leave, StartTask
 from agent_workbench.core.intents.outcomes import Accepted, Refused
 from agent_workbench.core.live import SessionUpdate
-from agent_workbench.core.local_models.found_models import FoundModels, FoundServer, ListedModel, ModelChoice
+from agent_workbench.core.local_models import FoundModels, FoundServer, ListedModel, ModelChoice
 from agent_workbench.core.ports.repo_files import Setup, Trust
 from agent_workbench.core.repo_setup import SetupProposal
 from agent_workbench.core.session_end import SessionEnd

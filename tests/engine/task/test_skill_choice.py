@@ -13,8 +13,7 @@ from agent_workbench.core.intents.outcomes import Accepted, Refused
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.plan import Budget, Constraints, PathScope
 from agent_workbench.core.settings import Settings, SkillSettings
-from agent_workbench.core.skills.entries import SkillEntry
-from agent_workbench.core.skills.selection import SkillQuery
+from agent_workbench.core.skills import SkillEntry, SkillQuery
 from agent_workbench.engine.replay.rerun import rerun
 from agent_workbench.engine.task.skill_choice import BY_USER, DROPPED, estimate_tokens, pick_skills
 from tests.engine.front import in_front_of

@@ -12,8 +12,14 @@ from typing import Protocol
 from msgspec import Struct
 
 from agent_workbench.core.errors import StorageError
-from agent_workbench.core.knowledge.note_text import read_head
-from agent_workbench.core.knowledge.notes import SUFFIX, KnowledgeHit, KnowledgeNote, check_note_name, knowledge_folder
+from agent_workbench.core.knowledge import (
+    SUFFIX,
+    KnowledgeHit,
+    KnowledgeNote,
+    check_note_name,
+    knowledge_folder,
+    read_head,
+)
 from agent_workbench.core.repo.retrieval import Signal, SignalKind
 from agent_workbench.ranking.changing_collection import ChangingCollection, TextHit
 from agent_workbench.ranking.stems import count_stems

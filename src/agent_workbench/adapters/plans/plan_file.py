@@ -16,9 +16,9 @@ from agent_workbench.adapters.plans.plan_renderer import render_plan, render_quo
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Plan, PlanPiece, Task, TaskStatus, next_id
-from agent_workbench.core.skills.entries import SkillEntry
+from agent_workbench.core.skills import SkillEntry
 from agent_workbench.core.text.line_merge import merge_cleanly
-from agent_workbench.core.yaml_documents.nodes import (
+from agent_workbench.core.yaml_documents import (
     MAX_BYTES,
     DocumentError,
     decode_document,

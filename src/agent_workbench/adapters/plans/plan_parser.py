@@ -7,9 +7,18 @@ from msgspec import Struct
 from agent_workbench.adapters.plans.task_parser import check_task_skills, child, read_task
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.plan import Plan, Task, check_plan
-from agent_workbench.core.skills.entries import SkillEntry
-from agent_workbench.core.yaml_documents.nodes import DocumentError, Mark, Node, YamlMapping, YamlSequence
-from agent_workbench.core.yaml_documents.typed_values import expected, is_nothing, read_value, unknown_key
+from agent_workbench.core.skills import SkillEntry
+from agent_workbench.core.yaml_documents import (
+    DocumentError,
+    Mark,
+    Node,
+    YamlMapping,
+    YamlSequence,
+    expected,
+    is_nothing,
+    read_value,
+    unknown_key,
+)
 
 MAX_TASKS = 1000
 VERSION = 1

@@ -9,7 +9,7 @@ from msgspec.structs import fields
 
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.plan import Plan, Task, TaskOrigin
-from agent_workbench.core.yaml_documents.typed_values import is_clean, is_text
+from agent_workbench.core.yaml_documents import is_clean, is_text
 
 # Texts that need no quotes: nothing that opens a collection, a comment, a key or an alias.
 PLAIN = re.compile(r"\.?[A-Za-z](?:[\w ./()=+*,'\"@%;!?&|<>~-]|:(?=[^\s])|(?<=[^\s])#)*(?<! )")

@@ -15,9 +15,18 @@ from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TASK_ID, TaskId
 from agent_workbench.core.plan import Constraints, PathScope, Task, TaskOrigin
 from agent_workbench.core.queue.source import FORMS, names_forge, read_source
-from agent_workbench.core.skills.entries import SkillEntry
-from agent_workbench.core.yaml_documents.nodes import DocumentError, Mark, Node, YamlMapping, YamlScalar
-from agent_workbench.core.yaml_documents.typed_values import expected, is_nothing, read_value, unknown_key
+from agent_workbench.core.skills import SkillEntry
+from agent_workbench.core.yaml_documents import (
+    DocumentError,
+    Mark,
+    Node,
+    YamlMapping,
+    YamlScalar,
+    expected,
+    is_nothing,
+    read_value,
+    unknown_key,
+)
 
 KEYS = (
     *("id", "goal", "description", "suggested_approach", "priority", "edits", VERIFY, "accept_tests"),

@@ -9,10 +9,19 @@ from msgspec.structs import replace
 from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.plan import Task, TaskEdit, TaskStatus
 from agent_workbench.core.rules.denied_commands import denial, pattern_fault
-from agent_workbench.core.skills.entries import SkillEntry
-from agent_workbench.core.skills.selection import check_named
-from agent_workbench.core.yaml_documents.nodes import DocumentError, Node, YamlMapping, YamlScalar, YamlSequence
-from agent_workbench.core.yaml_documents.typed_values import expected, is_nothing, join, read_mapping, read_value
+from agent_workbench.core.skills import SkillEntry, check_named
+from agent_workbench.core.yaml_documents import (
+    DocumentError,
+    Node,
+    YamlMapping,
+    YamlScalar,
+    YamlSequence,
+    expected,
+    is_nothing,
+    join,
+    read_mapping,
+    read_value,
+)
 
 SUBTASK = re.compile(r"[1-9]\d*/[1-9]\d*", re.ASCII)
 MAX_EDITS = 100

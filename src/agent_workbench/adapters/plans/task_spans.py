@@ -8,7 +8,7 @@ from agent_workbench.adapters.plans.plan_renderer import render_tasks
 from agent_workbench.adapters.plans.text_edits import with_tasks
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import PlanPiece, Task, next_id
-from agent_workbench.core.yaml_documents.nodes import Node, after_lines, line_start
+from agent_workbench.core.yaml_documents import Node, after_lines, line_start
 
 PLACEHOLDER = "what is to be done"
 

@@ -6,12 +6,13 @@ from agent_workbench.adapters.plans.plan_parser import PlanText
 from agent_workbench.adapters.plans.plan_renderer import render_flow, render_quoted, render_tasks, render_text
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Task, TaskStatus
-from agent_workbench.core.yaml_documents.nodes import (
+from agent_workbench.core.yaml_documents import (
     Node,
     YamlMapping,
     YamlScalar,
     YamlSequence,
     after_lines,
+    is_nothing,
     last_scalar,
     line_end,
     line_start,
@@ -20,7 +21,6 @@ from agent_workbench.core.yaml_documents.nodes import (
     with_lines,
     with_value,
 )
-from agent_workbench.core.yaml_documents.typed_values import is_nothing
 
 REASON = "blocked_because"
 QUEUED_AS = "queued_as"

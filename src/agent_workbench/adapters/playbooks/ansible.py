@@ -21,9 +21,15 @@ from msgspec.structs import replace
 
 from agent_workbench.adapters.playbooks.search import TextVectors, list_playbooks, search_playbooks
 from agent_workbench.core.errors import ConfigError, ShellError, StorageError, ToolError, error_text
-from agent_workbench.core.playbooks.access import PlaybookRequest, RunAccess
-from agent_workbench.core.playbooks.catalogue import PlaybookSearch
-from agent_workbench.core.playbooks.lint import REASONS, LintCategory, LintFinding, LintReport
+from agent_workbench.core.playbooks import (
+    REASONS,
+    LintCategory,
+    LintFinding,
+    LintReport,
+    PlaybookRequest,
+    PlaybookSearch,
+    RunAccess,
+)
 from agent_workbench.core.ports.workspace import Command, OnOutput, Shell, Sources
 from agent_workbench.core.repo.workspace import CommandOutcome
 from agent_workbench.core.settings.infrastructure import InfrastructureSettings, expand_home

@@ -6,14 +6,14 @@ from difflib import SequenceMatcher
 from hashlib import sha1
 from typing import Protocol
 
-from agent_workbench.core.playbooks.catalogue import (
+from agent_workbench.core.playbooks import (
     MAX_BYTES,
     Playbook,
     PlaybookSearch,
     may_be_playbook,
     read_playbook,
+    slug,
 )
-from agent_workbench.core.playbooks.scaffold import slug
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.ranking.small_collection import SmallCollection
 from agent_workbench.ranking.stems import count_stems

@@ -10,7 +10,7 @@ from agent_workbench.adapters.queue.queue_records import QueueRecord, QueueRecor
 from agent_workbench.core.errors import PlanError, error_text
 from agent_workbench.core.plan import TaskOrigin
 from agent_workbench.core.ports.task_queue import QueueState
-from agent_workbench.core.yaml_documents.nodes import DocumentError, decode_document
+from agent_workbench.core.yaml_documents import DocumentError, decode_document
 
 MOST_FILES = 1000
 """Files that are looked at, by name; the others come when these are done."""

@@ -10,7 +10,7 @@ from agent_workbench.adapters.retrieval.chunking.languages import language_of
 from agent_workbench.adapters.retrieval.index.file_kinds import FileKind, kind_of
 from agent_workbench.adapters.retrieval.indexer.indexable_files import ExcludedPaths, stamp_files, within_bounds
 from agent_workbench.adapters.retrieval.retriever import CodeRetriever
-from agent_workbench.core.diagnostics.retrieval_quality import (
+from agent_workbench.core.diagnostics import (
     FileQuestion,
     SearchFigures,
     file_question,

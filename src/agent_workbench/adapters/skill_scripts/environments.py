@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from agent_workbench.adapters.skill_scripts.requirements import Requirements, read_requirements
 from agent_workbench.core.errors import ToolError
-from agent_workbench.core.skills.entries import ENVIRONMENT_MARK, ENVIRONMENTS, SkillEntry, SkillOrigin, is_compiled
+from agent_workbench.core.skills import ENVIRONMENT_MARK, ENVIRONMENTS, SkillEntry, SkillOrigin, is_compiled
 from agent_workbench.system.atomic_files import make_directories, storage_error, write_atomically
 from agent_workbench.system.regular_files import read_regular
 

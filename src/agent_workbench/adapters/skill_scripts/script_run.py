@@ -15,7 +15,7 @@ from msgspec import Struct
 from agent_workbench.adapters.skill_scripts.environments import SkillEnvironment
 from agent_workbench.core.ports.workspace import Command, OnOutput, Shell
 from agent_workbench.core.repo.workspace import CommandOutcome
-from agent_workbench.core.skills.entries import SkillEntry
+from agent_workbench.core.skills import SkillEntry
 from agent_workbench.core.tools.skill_tools import ScriptCall
 from agent_workbench.system.folder_trees import remove_tree
 from agent_workbench.system.programs import clean_path

@@ -19,7 +19,7 @@ from agent_workbench.adapters.skill_scripts.environments import (
 )
 from agent_workbench.adapters.skill_scripts.requirements import Requirements, read_requirements
 from agent_workbench.core.errors import ToolError
-from agent_workbench.core.skills.entries import SkillEntry, SkillOrigin
+from agent_workbench.core.skills import SkillEntry, SkillOrigin
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.system.atomic_files import make_directories, storage_error
 from agent_workbench.system.folder_trees import remove_tree

@@ -13,8 +13,7 @@ from agent_workbench.core.errors import ConfigError, ShellError, StorageError, T
 from agent_workbench.core.ports.skills import Skills
 from agent_workbench.core.ports.tools import SourceResult
 from agent_workbench.core.ports.workspace import OnOutput, Shell
-from agent_workbench.core.skills.entries import FILE, SkillEntry, SkillOrigin
-from agent_workbench.core.skills.selection import check_named
+from agent_workbench.core.skills import FILE, SkillEntry, SkillOrigin, check_named
 from agent_workbench.core.text.amounts import quoted
 from agent_workbench.core.tools.skill_tools import (
     GET_SKILL,

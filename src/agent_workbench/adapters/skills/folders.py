@@ -12,8 +12,17 @@ from agent_workbench.adapters.skills.front_matter import ParsedSkill, is_skill_n
 from agent_workbench.core.errors import ConfigError, SkillError, StorageError
 from agent_workbench.core.events import SkillText
 from agent_workbench.core.settings import SkillSettings
-from agent_workbench.core.skills.entries import FILE, INSTALLED, SkillEntry, SkillHit, SkillOrigin, SkillPlace
-from agent_workbench.core.skills.selection import ANY_LANGUAGE, WILD, check_named
+from agent_workbench.core.skills import (
+    ANY_LANGUAGE,
+    FILE,
+    INSTALLED,
+    WILD,
+    SkillEntry,
+    SkillHit,
+    SkillOrigin,
+    SkillPlace,
+    check_named,
+)
 from agent_workbench.core.text.sanitizer import sanitize_whole, without_chat_markers
 from agent_workbench.ranking.small_collection import SmallCollection
 from agent_workbench.ranking.stems import count_stems

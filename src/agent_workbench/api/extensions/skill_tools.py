@@ -13,7 +13,7 @@ from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.ports.tools import SourceResult
 from agent_workbench.core.settings import Approval, Permission
-from agent_workbench.core.skills.selection import check_named
+from agent_workbench.core.skills import check_named
 from agent_workbench.core.tools.skill_tools import RUN_PYTHON_SCRIPT, SKILL_SPECS
 from agent_workbench.core.tools.spec import by_name
 

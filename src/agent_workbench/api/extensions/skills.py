@@ -9,11 +9,11 @@ from agent_workbench.bootstrap.repo_context import Say, find_repo
 from agent_workbench.bootstrap.skill_tools import skill_folders
 from agent_workbench.core.errors import RepoError, SkillError
 from agent_workbench.core.invocation import Invocation
-from agent_workbench.core.skills.entries import SkillEntry, SkillPlace
+from agent_workbench.core.skills import SkillEntry, SkillPlace
 
 if TYPE_CHECKING:  # loaded by the calls that need it
     from agent_workbench.adapters.skills.folders import SkillFolders
-    from agent_workbench.core.skills.selection import SkillQuery
+    from agent_workbench.core.skills import SkillQuery
     from agent_workbench.engine.task.skill_choice import SkillChoice
 
 

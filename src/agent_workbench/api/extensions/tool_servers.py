@@ -12,7 +12,7 @@ from agent_workbench.core.text.amounts import did_you_mean, quoted
 
 if TYPE_CHECKING:  # loaded by the calls that need it
     from agent_workbench.adapters.mcp.tool_source import McpServer
-    from agent_workbench.core.diagnostics.tool_servers import ListedServer, ServerTest
+    from agent_workbench.core.diagnostics import ListedServer, ServerTest
     from agent_workbench.core.ports.tools import SchemaValidator
     from agent_workbench.core.settings.tool_servers import ToolServerSettings
 
@@ -22,7 +22,7 @@ THIS_TEST = "`agent mcp test`"
 
 async def list_servers(invocation: Invocation) -> "tuple[tuple[ListedServer, ...], tuple[str, ...]]":
     """Return the servers of all settings, trusted or not, and why others of `.mcp.json` are left out."""
-    from agent_workbench.core.diagnostics.tool_servers import ListedServer
+    from agent_workbench.core.diagnostics import ListedServer
 
     repo, settings = await repo_or_folder(invocation)
     loaded = await asyncio.to_thread(repo.load)
@@ -84,7 +84,7 @@ async def _trusted_servers(
 
 
 async def _test(server: "McpServer", schemas: "SchemaValidator") -> "ServerTest":
-    from agent_workbench.core.diagnostics.tool_servers import ServerTest, TestedTool
+    from agent_workbench.core.diagnostics import ServerTest, TestedTool
     from agent_workbench.core.tools.spec import select_specs
 
     name = server.name.partition(":")[2]

@@ -37,7 +37,7 @@ async def fork_session(invocation: Invocation, session: str, at: int | None) -> 
     Raises `UsageError` for an unknown session or event, `TrustError` for a session from elsewhere, `JournalError` for
     a damaged one, `WorkspaceError` if git has pruned its files.
     """
-    from agent_workbench.adapters.memory.scratchpads import ScratchpadFolder
+    from agent_workbench.adapters.memory import ScratchpadFolder
     from agent_workbench.engine.replay.fork import ForkServices
 
     repo, settings = await trusted_repo(invocation)

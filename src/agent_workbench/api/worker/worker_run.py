@@ -21,7 +21,7 @@ from agent_workbench.api.worker.refused_files import RefusedFiles, WorkerLog, Wr
 from agent_workbench.api.worker.served_models import ServedModels, WorkerEndpoint
 from agent_workbench.bootstrap.inbox import repo_decisions
 from agent_workbench.bootstrap.stores import system_clock
-from agent_workbench.core.diagnostics.endpoints import endpoint_lines
+from agent_workbench.core.diagnostics import endpoint_lines
 from agent_workbench.core.errors import ExitCode, StorageError, WorkbenchError, error_text
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.queue.schedule import Schedule
@@ -171,7 +171,7 @@ class WorkerRun:
         self, repo: "RepoContext", settings: "Settings", queue: "ProjectQueue", most_jobs: int
     ) -> "WorkerLoop":
         """Return the parts of the worker, put together."""
-        from agent_workbench.api.approval.policy_trial import policy_in_force
+        from agent_workbench.api.approvals import policy_in_force
         from agent_workbench.api.forge.reports import repo_reports
         from agent_workbench.api.sessions.inbox import repo_inbox
         from agent_workbench.api.worker.claimed_task import ClaimedTask, WorkerContext

@@ -62,7 +62,7 @@ from agent_workbench.core.events import (
     UserSaid,
 )
 from agent_workbench.core.hook_answers import HookVerdict, describe_answer
-from agent_workbench.core.playbooks.recap import summary
+from agent_workbench.core.playbooks import summary
 from agent_workbench.core.proposals import UNASKED, describe_hunk_choice
 from agent_workbench.core.rules.modes import mode_label
 from agent_workbench.core.settings import Permission

@@ -7,9 +7,7 @@ from agent_workbench.core.checks.language_servers import Diagnostic
 from agent_workbench.core.checks.results import CheckPurpose, CheckResult
 from agent_workbench.core.ids import CommitId, ProposalId, TaskId
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.playbooks.access import PlaybookRequest
-from agent_workbench.core.playbooks.lint import LintReport
-from agent_workbench.core.playbooks.recap import HostRecap, is_clean
+from agent_workbench.core.playbooks import HostRecap, LintReport, PlaybookRequest, is_clean
 from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.repo.workspace import Checkpoint, MergeOutcome, ResourceUse

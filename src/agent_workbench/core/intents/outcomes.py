@@ -5,12 +5,12 @@ from msgspec import Struct
 from agent_workbench.core.custom_prompts import CustomPrompt
 from agent_workbench.core.events import PromptBuilt
 from agent_workbench.core.history.mode_approvals import PastActions
-from agent_workbench.core.knowledge.notes import KnowledgeHit
-from agent_workbench.core.local_models.found_models import FoundServer
+from agent_workbench.core.knowledge import KnowledgeHit
+from agent_workbench.core.local_models import FoundServer
 from agent_workbench.core.plan import PlanPiece, Task, TaskDraft
 from agent_workbench.core.repo.retrieval import Chunk, Completion
 from agent_workbench.core.settings import Permission
-from agent_workbench.core.skills.entries import SkillEntry
+from agent_workbench.core.skills import SkillEntry
 
 
 class Accepted(Struct, frozen=True):

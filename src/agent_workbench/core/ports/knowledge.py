@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from agent_workbench.core.knowledge.notes import KnowledgeHit, KnowledgeNote
+from agent_workbench.core.knowledge import KnowledgeHit, KnowledgeNote
 
 
 class Knowledge(Protocol):

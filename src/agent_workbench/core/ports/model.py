@@ -5,7 +5,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from agent_workbench.core.local_models.found_models import FoundServer, ListedModel
+from agent_workbench.core.local_models import FoundServer, ListedModel
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose
 from agent_workbench.core.plan.estimates import Complexity
 

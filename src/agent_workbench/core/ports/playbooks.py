@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from agent_workbench.core.playbooks.access import PlaybookRequest, RunAccess
-from agent_workbench.core.playbooks.catalogue import PlaybookSearch
-from agent_workbench.core.playbooks.lint import LintReport
+from agent_workbench.core.playbooks import LintReport, PlaybookRequest, PlaybookSearch, RunAccess
 from agent_workbench.core.ports.workspace import OnOutput, Sources
 from agent_workbench.core.repo.workspace import CommandOutcome
 

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from agent_workbench.core.history.mode_approvals import PastActions
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.local_models.found_models import ModelChoice
+from agent_workbench.core.local_models import ModelChoice
 from agent_workbench.core.plan import Plan, PlanPiece, Task, TaskStatus
 from agent_workbench.core.repo_setup import SetupProposal
 from agent_workbench.core.rules.matching import StoredRule

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from agent_workbench.core.custom_prompts import CustomPrompt
 from agent_workbench.core.events import SkillText
-from agent_workbench.core.skills.entries import SkillEntry, SkillHit, SkillPlace
+from agent_workbench.core.skills import SkillEntry, SkillHit, SkillPlace
 
 
 class Skills(Protocol):

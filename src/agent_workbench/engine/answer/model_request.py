@@ -4,7 +4,7 @@ from hashlib import sha256
 
 from msgspec.structs import replace
 
-from agent_workbench.core.diagnostics.endpoints import tier_of_label
+from agent_workbench.core.diagnostics import tier_of_label
 from agent_workbench.core.errors import ModelError
 from agent_workbench.core.events import (
     FAILING_FIRST,

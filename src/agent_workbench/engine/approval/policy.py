@@ -24,7 +24,7 @@ from agent_workbench.core.hook_answers import (
     read_answer,
 )
 from agent_workbench.core.hook_document import HookDocument, proposal_document
-from agent_workbench.core.knowledge.notes import PUT_ASIDE
+from agent_workbench.core.knowledge import PUT_ASIDE
 from agent_workbench.core.plan import Task
 from agent_workbench.core.plan.needs import Intent
 from agent_workbench.core.proposals import END_UNCHANGED, POLICY, Proposal, Verdict

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from agent_workbench.core.consult.answer_text import MAX_ANSWER_CHARS, bounded, without_stray_json
 from agent_workbench.core.consult.attempts import AttemptVerdict, ConsultAttempt, EndpointTier
-from agent_workbench.core.diagnostics.endpoints import tier_of
+from agent_workbench.core.diagnostics import tier_of
 from agent_workbench.core.errors import ContextOverflow, ModelError, ModelUnavailable
 from agent_workbench.core.events import ConsultantAsked
 from agent_workbench.core.live import Streaming

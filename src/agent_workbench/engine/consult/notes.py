@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from agent_workbench.core.events import OfferedNote
-from agent_workbench.core.knowledge.note_text import compose_note
+from agent_workbench.core.knowledge import compose_note
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 
 MAX_NOTES = 20

@@ -6,7 +6,7 @@ from contextlib import aclosing
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_workbench.core.diagnostics.findings import Finding, Health
+from agent_workbench.core.diagnostics import Finding, Health
 from agent_workbench.core.errors import ContextOverflow, ModelError
 from agent_workbench.core.model import AnswerEnd, Message, ModelFacts, ModelRequest, Role
 from agent_workbench.core.ports.model import Model

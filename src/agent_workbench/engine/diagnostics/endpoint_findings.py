@@ -5,8 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from msgspec import Struct
 
-from agent_workbench.core.diagnostics.endpoints import EndpointLine
-from agent_workbench.core.diagnostics.findings import Finding, Health
+from agent_workbench.core.diagnostics import EndpointLine, Finding, Health
 from agent_workbench.core.errors import ModelError, WorkbenchError
 from agent_workbench.core.model import ModelFacts
 from agent_workbench.core.ports.model import Model

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from agent_workbench.core.diagnostics.model_trials import Fitness, ModelReport, QuestionKind
+from agent_workbench.core.diagnostics import Fitness, ModelReport, QuestionKind
 from agent_workbench.core.model import Purpose
 
 LEAST_CONTEXT_TOKENS = 8_192

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_workbench.core.diagnostics.model_trials import ModelReport, QuestionKind, TrialAnswer
+from agent_workbench.core.diagnostics import ModelReport, QuestionKind, TrialAnswer
 from agent_workbench.core.errors import ModelError, ModelUnavailable, PatchError, PlanError
 from agent_workbench.core.events import PlanSurveyed
 from agent_workbench.core.model import (

@@ -9,8 +9,15 @@ from msgspec import Struct
 
 from agent_workbench.core.errors import PatchError, StorageError, UsageError
 from agent_workbench.core.events import OfferedNote
-from agent_workbench.core.knowledge.note_text import excerpt_of, read_head, words_of
-from agent_workbench.core.knowledge.notes import KnowledgeNote, check_note_name, name_in_path, note_path
+from agent_workbench.core.knowledge import (
+    KnowledgeNote,
+    check_note_name,
+    excerpt_of,
+    name_in_path,
+    note_path,
+    read_head,
+    words_of,
+)
 from agent_workbench.core.patch.application import apply_patch
 from agent_workbench.core.patch.comparison import compare_contents
 from agent_workbench.core.patch.diff_text import render_patch

@@ -10,7 +10,7 @@ from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Plan, Task, next_id
 from agent_workbench.core.plan.needs import Intent, Needs
 from agent_workbench.core.text.amounts import quoted
-from agent_workbench.core.yaml_documents.typed_values import is_clean
+from agent_workbench.core.yaml_documents import is_clean
 
 MAX_TASKS = 8
 MAX_LINE_CHARS = 600

@@ -9,7 +9,7 @@ from agent_workbench.core.errors import WorkbenchError, error_text
 from agent_workbench.core.intents import AnswerQuestion, Intent, Leave
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.live import PreflightQuestion
-from agent_workbench.core.local_models.found_models import PULL_ADVICE
+from agent_workbench.core.local_models import PULL_ADVICE
 from agent_workbench.core.ports.repo_files import Setup, Trust
 from agent_workbench.core.repo_setup import proposal_lines
 from agent_workbench.core.session_end import SessionEnd

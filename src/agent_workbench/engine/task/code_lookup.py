@@ -10,7 +10,7 @@ from agent_workbench.core.events import ChunkPinned
 from agent_workbench.core.intents.outcomes import CodeFound, FileOpened
 from agent_workbench.core.repo.path_kinds import holds_secrets
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery
-from agent_workbench.core.skills.selection import MOST_SKILLS
+from agent_workbench.core.skills import MOST_SKILLS
 from agent_workbench.core.text.mentions import FileRange, looks_like_path, mention_of, mentioned_range, mentions
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.tool_context import ToolContext

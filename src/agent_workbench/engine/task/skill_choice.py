@@ -13,9 +13,9 @@ from agent_workbench.core.plan import Task
 from agent_workbench.core.ports.skills import Skills
 from agent_workbench.core.ports.workspace import Workspace
 from agent_workbench.core.settings.models import USUAL_CONTEXT_TOKENS
-from agent_workbench.core.skills.entries import SkillEntry
-from agent_workbench.core.skills.selection import (
+from agent_workbench.core.skills import (
     MOST_CONSIDERED,
+    SkillEntry,
     SkillQuery,
     check_named,
     choosable,

@@ -28,7 +28,7 @@ from agent_workbench.core.proposals import KINDS
 from agent_workbench.core.repo.absent_sources import unlinked
 from agent_workbench.core.repo.workspace import RepoFacts, WorkspaceRequest
 from agent_workbench.core.settings import AGENTS_FILES, BACKGROUND, PLAYBOOK_TOOLS, Approval, Settings
-from agent_workbench.core.skills.selection import PLAYBOOK_SKILL, brings_files, check_named, choosable, skills_of
+from agent_workbench.core.skills import PLAYBOOK_SKILL, brings_files, check_named, choosable, skills_of
 from agent_workbench.core.text.commit_subjects import LOOKED_AT, CommitConvention, common_convention
 from agent_workbench.core.text.sanitizer import sanitize, without_chat_markers
 from agent_workbench.core.tools.spec import FINISH, MCP, QUERY_KNOWLEDGE, REMEMBER, ToolSpec, describe_unheld

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 from agent_workbench.core.errors import PatchError, UsageError
 from agent_workbench.core.patch.paths import check_path
-from agent_workbench.core.playbooks.access import PlaybookRequest
+from agent_workbench.core.playbooks import PlaybookRequest
 from agent_workbench.core.text.amounts import quoted
 from agent_workbench.core.tools.strict_json import JsonError, JsonValue, one_line, read_bounded_json
 

@@ -5,9 +5,15 @@ from msgspec.structs import replace
 from agent_workbench.core.errors import ToolError, UsageError, WorkspaceError
 from agent_workbench.core.events import ActionResult, PlaybookFinished
 from agent_workbench.core.patch.hashes import content_hash
-from agent_workbench.core.playbooks.access import CONFIG, PlaybookRequest, PlaybookRun, loaded_files
-from agent_workbench.core.playbooks.catalogue import MAX_BYTES
-from agent_workbench.core.playbooks.recap import read_recap, summary
+from agent_workbench.core.playbooks import (
+    CONFIG,
+    MAX_BYTES,
+    PlaybookRequest,
+    PlaybookRun,
+    loaded_files,
+    read_recap,
+    summary,
+)
 from agent_workbench.core.ports.playbooks import Playbooks
 from agent_workbench.core.proposal_kinds import InfrastructureProposal
 from agent_workbench.core.proposals import Preimage, Proposal

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from agent_workbench.core.intents import ApproveProposal
-from agent_workbench.core.patch.selection.choice import PartialDiff
+from agent_workbench.core.patch.selection import PartialDiff
 from agent_workbench.core.proposals import KEEP_CHANGES
 from agent_workbench.views.gate.gate_bar import Waiting
 

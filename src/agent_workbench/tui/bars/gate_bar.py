@@ -17,7 +17,7 @@ from agent_workbench.core.intents import (
     StartTask,
     StopAction,
 )
-from agent_workbench.core.patch.selection.choice import PartialDiff
+from agent_workbench.core.patch.selection import PartialDiff
 from agent_workbench.core.settings import ApprovalMode
 from agent_workbench.tui.bars.approval import PendingApproval
 from agent_workbench.tui.bars.gate_text import GateText

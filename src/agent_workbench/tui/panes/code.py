@@ -9,7 +9,7 @@ from textual.message import Message
 from agent_workbench.tui.keymap import bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.piece_list import PieceList
-from agent_workbench.views.code.code_pane import CodeRow, CodeView
+from agent_workbench.views.code import CodeRow, CodeView
 
 _USELESS_WITHOUT_PIECE = frozenset({"expand", "open", "pin", "drop"})
 _USELESS_WITHOUT_TASK = frozenset({"add", "pin", "drop"})

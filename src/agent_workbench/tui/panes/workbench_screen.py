@@ -28,8 +28,7 @@ from agent_workbench.tui.panes.plan import PlanPane, TaskSelected
 from agent_workbench.tui.panes.scratchpad import ScratchpadPane
 from agent_workbench.tui.panes.steps import StepsPane
 from agent_workbench.tui.terminal.selectable_screen import SelectableScreen
-from agent_workbench.views.code.code_pane import view_code
-from agent_workbench.views.code.shown_code import shown_code_snapshots
+from agent_workbench.views.code import shown_code_snapshots, view_code
 from agent_workbench.views.consultations import view_advice
 from agent_workbench.views.gate.diff_pane import view_diff
 from agent_workbench.views.gate.followed_gate import view_followed_gate

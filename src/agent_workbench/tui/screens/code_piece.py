@@ -18,7 +18,7 @@ from agent_workbench.tui.widgets.piece_rows import LABEL_CELLS, code_rows, reaso
 from agent_workbench.tui.widgets.row_list import RowList
 from agent_workbench.tui.widgets.rows import Row
 from agent_workbench.views.blocks import Tone
-from agent_workbench.views.code.code_pane import CodeRow, CodeState, view_code
+from agent_workbench.views.code import CodeRow, CodeState, view_code
 
 
 class PieceLines(RowList):

@@ -14,8 +14,7 @@ from agent_workbench.tui.dialogs.dialog import Dialog, prompt_lock_reason
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.piece_list import PieceList
-from agent_workbench.views.code.code_pane import CodeRow, CodeState, view_search_results
-from agent_workbench.views.code.reasons import index_line
+from agent_workbench.views.code import CodeRow, CodeState, index_line, view_search_results
 
 MOST_CHARS = 2_000
 INDEX_BEGINS = "the index has only begun"

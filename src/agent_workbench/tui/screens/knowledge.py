@@ -7,7 +7,7 @@ from textual.widgets import Input, Static
 
 from agent_workbench.core.intents import FindNotes, Intent, OfferNotes
 from agent_workbench.core.intents.outcomes import NotesFound, Outcome, Refused
-from agent_workbench.core.knowledge.notes import KnowledgeNote
+from agent_workbench.core.knowledge import KnowledgeNote
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.sanitizer import sanitize

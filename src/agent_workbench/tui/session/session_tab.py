@@ -378,7 +378,6 @@ class SessionTab:
 
     def picture(self, title: str) -> str:
         """Return the screen as an SVG."""
-        from agent_workbench.tui.pictures.drawing import screen_lines
-        from agent_workbench.tui.pictures.svg import to_svg
+        from agent_workbench.tui.pictures import screen_lines, to_svg
 
         return to_svg(screen_lines(self._app), title)

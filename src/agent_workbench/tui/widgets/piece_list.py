@@ -8,7 +8,7 @@ from agent_workbench.tui.widgets.entry_list import EntryList
 from agent_workbench.tui.widgets.piece_rows import code_rows, heading_row, piece_rows, reason_rows
 from agent_workbench.tui.widgets.rows import Row
 from agent_workbench.views.blocks import Block, Entry
-from agent_workbench.views.code.code_pane import CodeRow
+from agent_workbench.views.code import CodeRow
 
 
 class PieceList(EntryList):

@@ -8,8 +8,7 @@ from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.tui.widgets.code_colours import Lines, mark_words, plain_lines
 from agent_workbench.tui.widgets.rows import Row, Span
 from agent_workbench.views.blocks import Tone
-from agent_workbench.views.code.code_pane import CodeRow, CodeState
-from agent_workbench.views.code.reasons import Reason, share_bar
+from agent_workbench.views.code import CodeRow, CodeState, Reason, share_bar
 
 LABEL_CELLS = 5
 LINE_CELLS = 6

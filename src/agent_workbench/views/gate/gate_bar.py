@@ -20,7 +20,7 @@ from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.state.work import Planning
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, without_colours
-from agent_workbench.views.code.reasons import index_words
+from agent_workbench.views.code import index_words
 from agent_workbench.views.gate.proposal_views import headline, proposal_key
 from agent_workbench.views.plan import is_mergeable
 

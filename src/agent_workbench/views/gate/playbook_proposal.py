@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from agent_workbench.core.playbooks.access import PlaybookRun
-from agent_workbench.core.playbooks.recap import summary
+from agent_workbench.core.playbooks import PlaybookRun, summary
 from agent_workbench.core.repo.workspace import SandboxFacts
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize_line

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.events import ContextFilled, ModelAnswered, PromptBuilt
-from agent_workbench.core.knowledge.rejections import is_reason
+from agent_workbench.core.knowledge import is_reason
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposal_kinds import (
     CheckProposal,

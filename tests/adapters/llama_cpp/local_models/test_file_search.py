@@ -9,7 +9,7 @@ import pytest
 
 from agent_workbench.adapters.llama_cpp.local_models import file_search
 from agent_workbench.adapters.llama_cpp.local_models.file_search import find_files, usual_folders
-from agent_workbench.core.local_models.found_models import FoundFile, FoundModels
+from agent_workbench.core.local_models import FoundFile, FoundModels
 from agent_workbench.core.queue.workers import MachineResources
 from agent_workbench.core.settings.models import ServingSettings
 from tests.adapters.llama_cpp.local_models.gguf_bytes import model_values, write_model

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agent_workbench.adapters.llama_cpp.local_models.gguf_header import HeaderError, read_gguf_facts, read_model_file
 from agent_workbench.core.errors import ModelUnavailable
-from agent_workbench.core.local_models.server_options import GgufFacts
+from agent_workbench.core.local_models import GgufFacts
 from tests.adapters.llama_cpp.local_models.gguf_bytes import Value, header, model_values, text, write_model
 
 

@@ -9,7 +9,7 @@ import pytest
 from agent_workbench.adapters.llama_cpp.local_models import served_models
 from agent_workbench.adapters.llama_cpp.local_models.served_models import ServedModels
 from agent_workbench.core.errors import ModelError, ModelRefused, ModelUnavailable
-from agent_workbench.core.local_models.found_models import FoundServer, ListedModel, ModelStatus
+from agent_workbench.core.local_models import FoundServer, ListedModel, ModelStatus
 from tests.fakes.faulty_server import Answer, FaultyServer, as_json
 from tests.fakes.model_servers import GENERATE, ManyModels, lm_studio, ollama, router
 from tests.llama_fixtures import CONTEXT_TOKENS

@@ -13,7 +13,7 @@ from agent_workbench.adapters.llama_cpp.local_models.server_search import (
     candidates,
     find_servers,
 )
-from agent_workbench.core.local_models.found_models import FoundModels, FoundServer, ListedModel, ModelStatus
+from agent_workbench.core.local_models import FoundModels, FoundServer, ListedModel, ModelStatus
 from tests.fakes.faulty_server import FaultyServer, as_json
 from tests.llama_fixtures import CONTEXT_TOKENS, LlamaServer
 

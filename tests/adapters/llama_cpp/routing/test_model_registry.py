@@ -11,7 +11,7 @@ import pytest
 from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
 from agent_workbench.adapters.llama_cpp.routing.chain import ChainedModel
 from agent_workbench.adapters.llama_cpp.routing.model_registry import ModelRegistry
-from agent_workbench.core.diagnostics.endpoints import endpoint_lines, settings_for
+from agent_workbench.core.diagnostics import endpoint_lines, settings_for
 from agent_workbench.core.errors import ConfigError, ModelRefused, ModelUnavailable, UsageError
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.settings import Settings

@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from agent_workbench.adapters.llama_cpp.server.embedded import ServerCommand, server_command
-from agent_workbench.core.local_models.server_options import ServerOptions
+from agent_workbench.core.local_models import ServerOptions
 from agent_workbench.core.settings.models import CacheType
 
 COMPUTED = ServerOptions(8192, 6, 20, CacheType.Q8_0, 512 << 20)

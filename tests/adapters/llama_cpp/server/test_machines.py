@@ -6,7 +6,7 @@ import pytest
 from msgspec import Struct
 
 from agent_workbench.adapters.llama_cpp.server.embedded import server_command
-from agent_workbench.core.local_models.server_options import GgufFacts, ServerOptions, server_options
+from agent_workbench.core.local_models import GgufFacts, ServerOptions, server_options
 from agent_workbench.core.queue.workers import Gpu, MachineResources
 from agent_workbench.core.settings.models import ServingSettings
 

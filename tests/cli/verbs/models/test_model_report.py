@@ -1,5 +1,5 @@
 from agent_workbench.cli.verbs.models.model import report_lines
-from agent_workbench.core.diagnostics.model_trials import Fitness, ModelReport, QuestionKind, TrialAnswer
+from agent_workbench.core.diagnostics import Fitness, ModelReport, QuestionKind, TrialAnswer
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.cli.verbs.records.search import execute
+from agent_workbench.cli.verbs.record_search import execute
 from agent_workbench.core.events import UserSaid
 from agent_workbench.core.ids import SessionId
 from tests.adapters.git.conftest import home

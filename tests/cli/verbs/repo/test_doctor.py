@@ -8,7 +8,7 @@ import pytest
 from agent_workbench.api import models
 from agent_workbench.bootstrap.repo_context import Say
 from agent_workbench.cli.main import execute
-from agent_workbench.core.diagnostics.findings import Finding, Health
+from agent_workbench.core.diagnostics import Finding, Health
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.invocation import Invocation
 

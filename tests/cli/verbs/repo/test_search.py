@@ -10,7 +10,7 @@ import pytest
 
 from agent_workbench.api.code_search import Searched
 from agent_workbench.cli.main import execute
-from agent_workbench.cli.verbs.repo.search import _reasons, _show
+from agent_workbench.cli.verbs.search import _reasons, _show
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery, IndexStatus, Signal, SignalKind
 from tests.documented_json import assert_documented
 from tests.e2e.machine import Machine

@@ -6,9 +6,7 @@ from hypothesis import strategies as st
 
 from agent_workbench.core.patch.hashes import selectable_ids
 from agent_workbench.core.patch.reader.patch_reader import parse_patch
-from agent_workbench.core.patch.selection.carried_choice import carry_choice
-from agent_workbench.core.patch.selection.choice import HunkChoice
-from agent_workbench.core.patch.selection.partial_patch import hunk_text, leave_out, with_hunk_text
+from agent_workbench.core.patch.selection import HunkChoice, carry_choice, hunk_text, leave_out, with_hunk_text
 from agent_workbench.core.patch.values import LeftOut, Patch
 
 TWICE = " same\n-old\n+new\n same\n"

@@ -6,8 +6,14 @@ from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.diff_text import render_patch
 from agent_workbench.core.patch.hashes import patch_hash
 from agent_workbench.core.patch.reader.patch_reader import parse_patch
-from agent_workbench.core.patch.selection.choice import HunkChoice, partial_diff, selectable_parts
-from agent_workbench.core.patch.selection.partial_patch import hunk_text, leave_out, with_hunk_text
+from agent_workbench.core.patch.selection import (
+    HunkChoice,
+    hunk_text,
+    leave_out,
+    partial_diff,
+    selectable_parts,
+    with_hunk_text,
+)
 from agent_workbench.core.patch.values import HunkFate, LeftOut
 from tests.core.patch.diffs import modify, small
 

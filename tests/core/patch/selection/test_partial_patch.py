@@ -7,7 +7,7 @@ from agent_workbench.core.patch.application import apply_patch
 from agent_workbench.core.patch.diff_text import patch_stat, render_changes, render_patch
 from agent_workbench.core.patch.hashes import file_id, selectable_ids
 from agent_workbench.core.patch.reader.patch_reader import parse_patch
-from agent_workbench.core.patch.selection.partial_patch import leave_out
+from agent_workbench.core.patch.selection import leave_out
 from agent_workbench.core.patch.values import FileChange, FileContent, LeftOut
 from tests.core.patch.diffs import create, keep_hunks, modify, small
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from agent_workbench.adapters.llama_cpp.local_models.gguf_header import PART, HeaderError, parts_of, read_gguf_facts
-from agent_workbench.core.local_models.found_models import FoundFile
-from agent_workbench.core.local_models.server_options import server_options
+from agent_workbench.core.local_models import FoundFile, server_options
 from agent_workbench.core.queue.workers import MachineResources
 from agent_workbench.core.settings.models import ServingSettings
 from agent_workbench.core.text.sanitizer import sanitize_line

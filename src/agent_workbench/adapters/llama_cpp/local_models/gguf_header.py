@@ -10,7 +10,7 @@ from typing import BinaryIO
 from msgspec import Struct
 
 from agent_workbench.core.errors import ModelUnavailable
-from agent_workbench.core.local_models.server_options import GgufFacts
+from agent_workbench.core.local_models import GgufFacts
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.system.regular_files import open_regular
 

@@ -16,7 +16,7 @@ from agent_workbench.adapters.llama_cpp.http_client.endpoint import Endpoint, Re
 from agent_workbench.adapters.llama_cpp.http_client.server_errors import model_error
 from agent_workbench.adapters.llama_cpp.local_models.server_search import ServerCandidate, ask_server
 from agent_workbench.core.errors import ModelError, ModelRefused, ModelUnavailable
-from agent_workbench.core.local_models.found_models import FoundServer, ListedModel, ModelStatus
+from agent_workbench.core.local_models import FoundServer, ListedModel, ModelStatus
 from agent_workbench.core.text.sanitizer import sanitize_line
 
 LIST_SECONDS = 5.0

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from agent_workbench.core.errors import WorkbenchError
-from agent_workbench.core.local_models.found_models import FoundServer, ListedModel, ModelStatus
+from agent_workbench.core.local_models import FoundServer, ListedModel, ModelStatus
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.system.loopback import is_loopback
 

@@ -22,9 +22,9 @@ from agent_workbench.adapters.llama_cpp.routing.model_factory import (
 from agent_workbench.adapters.llama_cpp.routing.priced_model import PricedModel
 from agent_workbench.adapters.llama_cpp.routing.spending_ledger import LocalSpending, SpendingLedger
 from agent_workbench.adapters.llama_cpp.server.shared_models import SharedModels
-from agent_workbench.core.diagnostics.endpoints import endpoint_named
+from agent_workbench.core.diagnostics import endpoint_named
 from agent_workbench.core.errors import ConfigError, ModelRefused
-from agent_workbench.core.local_models.found_models import FoundServer, ListedModel
+from agent_workbench.core.local_models import FoundServer, ListedModel
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.ports.machine import Machine
 from agent_workbench.core.ports.model import Model, Spending

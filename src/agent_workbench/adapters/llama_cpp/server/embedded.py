@@ -21,7 +21,7 @@ from agent_workbench.adapters.llama_cpp.server.log import ServerLog
 from agent_workbench.adapters.llama_cpp.server.xllamacpp_server import API_KEY_VARIABLE
 from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import ModelUnavailable, ShellError
-from agent_workbench.core.local_models.server_options import ServerOptions, server_options
+from agent_workbench.core.local_models import ServerOptions, server_options
 from agent_workbench.core.model import AnswerEnd, AnswerItem, ModelFacts, ModelRequest, Purpose
 from agent_workbench.core.plan.estimates import Complexity
 from agent_workbench.core.ports.machine import Machine

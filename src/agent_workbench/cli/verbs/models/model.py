@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from agent_workbench.cli.options import add_model_flags, add_verb, overrides, show_examples
 from agent_workbench.cli.output import say, say_aside, say_json
-from agent_workbench.core.diagnostics.model_trials import Fitness, ModelReport
+from agent_workbench.core.diagnostics import Fitness, ModelReport
 from agent_workbench.core.errors import ExitCode, WorkbenchError
 from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.model import ModelFacts
@@ -19,7 +19,7 @@ from agent_workbench.core.text.amounts import bytes_text
 from agent_workbench.core.text.sanitizer import sanitize_line
 
 if TYPE_CHECKING:
-    from agent_workbench.core.diagnostics.endpoints import EndpointLine
+    from agent_workbench.core.diagnostics import EndpointLine
 
 
 TRY_EXIT = "exit code: 0 the model is fit for steps (executor); 1 it is not; 5 it does not answer, or broke off"

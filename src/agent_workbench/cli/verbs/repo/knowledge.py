@@ -49,7 +49,7 @@ def configure(verb: argparse.ArgumentParser) -> None:
 def search(options: argparse.Namespace) -> int:
     """Print an excerpt of each note that fits, best first."""
     from agent_workbench.api.knowledge import search_knowledge
-    from agent_workbench.views.code.reasons import reasons_of
+    from agent_workbench.views.code import reasons_of
     from agent_workbench.views.reports.json_documents import note_document
 
     found = asyncio.run(search_knowledge(_invocation(), " ".join(options.words), options.limit))

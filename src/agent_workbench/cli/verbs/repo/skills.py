@@ -17,7 +17,7 @@ from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize_line
 
 if TYPE_CHECKING:
-    from agent_workbench.core.skills.entries import SkillEntry, SkillPlace
+    from agent_workbench.core.skills import SkillEntry, SkillPlace
 
 MOST_TOKENS = 1_000_000
 DESCRIPTION_CHARS = 200
@@ -103,7 +103,7 @@ def show(options: argparse.Namespace) -> int:
 def choose(options: argparse.Namespace) -> int:
     """Print the skills that fit, the most relevant first, and those that are left out."""
     from agent_workbench.api.extensions.skills import choose_skills
-    from agent_workbench.core.skills.selection import SkillQuery
+    from agent_workbench.core.skills import SkillQuery
 
     query = SkillQuery(words=" ".join(options.words), domains=tuple(options.domain), languages=tuple(options.language))
     choice = asyncio.run(choose_skills(_invocation(), query, options.max_tokens, say_aside))

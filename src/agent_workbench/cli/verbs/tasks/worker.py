@@ -234,7 +234,7 @@ def _end_at_signals(stop: "Callable[[], bool]", working: "asyncio.Future[Session
 
     `stop` returns False if there is nothing to bring to an end.
     """
-    from agent_workbench.server_process.process_end import act_by_default, hear_signals, not_ignored
+    from agent_workbench.server_process import act_by_default, hear_signals, not_ignored
 
     heard = not_ignored()
 

@@ -1,6 +1,6 @@
 """Intents about the models of the servers in the settings: list, load and unload them, switch the task to one."""
 
-from agent_workbench.core.diagnostics.endpoints import endpoint_named
+from agent_workbench.core.diagnostics import endpoint_named
 from agent_workbench.core.events import (
     ContextFilled,
     EndpointPassed,

@@ -2,7 +2,7 @@
 
 from agent_workbench.core.intents import EditNote, FindNotes, OfferNotes
 from agent_workbench.core.intents.outcomes import Accepted, NotesFound, Outcome, Refused
-from agent_workbench.core.knowledge.notes import KnowledgeHit, KnowledgeNote, note_path
+from agent_workbench.core.knowledge import KnowledgeHit, KnowledgeNote, note_path
 from agent_workbench.engine.knowledge.offers import offer_notes, offer_rejections
 from agent_workbench.engine.runtime.session_context import SessionContext
 

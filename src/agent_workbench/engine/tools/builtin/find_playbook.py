@@ -1,7 +1,7 @@
 """Tool `find_playbook`: the playbook that fits some words, or the nearest ones. Nothing is run."""
 
 from agent_workbench.core.events import ActionResult
-from agent_workbench.core.playbooks.catalogue import Playbook, PlaybookSearch
+from agent_workbench.core.playbooks import Playbook, PlaybookSearch
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.tools.arguments import Argument, ArgumentKind
 from agent_workbench.engine.runtime.tool import ToolResult

@@ -2,8 +2,7 @@
 
 from agent_workbench.core.errors import StorageError, UsageError
 from agent_workbench.core.events import OfferedNote
-from agent_workbench.core.knowledge.note_text import compose_note
-from agent_workbench.core.knowledge.notes import name_in_path, note_name
+from agent_workbench.core.knowledge import compose_note, name_in_path, note_name
 from agent_workbench.core.proposal_kinds import KnowledgeProposal
 from agent_workbench.core.proposals import Proposal, with_patch
 from agent_workbench.core.settings import Permission

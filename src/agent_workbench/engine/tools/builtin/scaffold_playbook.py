@@ -5,7 +5,7 @@ from asyncio import to_thread
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.patch.diff_text import render_changes
 from agent_workbench.core.patch.values import FileChange, FileContent
-from agent_workbench.core.playbooks.scaffold import checked_values, scaffold_paths
+from agent_workbench.core.playbooks import checked_values, scaffold_paths
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.tools.arguments import Argument, ArgumentKind, Arguments

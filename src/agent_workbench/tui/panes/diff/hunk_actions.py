@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Collection, Iterable
 
 from agent_workbench.core.errors import PatchError
-from agent_workbench.core.patch.selection.carried_choice import carry_choice
-from agent_workbench.core.patch.selection.choice import (
+from agent_workbench.core.patch.selection import (
     HunkChoice,
     PartialDiff,
     SelectablePart,
+    carry_choice,
     partial_diff,
     selectable_parts,
 )

@@ -6,7 +6,7 @@ from agent_workbench.core.intents import CompactContext
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.tui.panes.code import CodeAction
 from agent_workbench.tui.session.window import SessionWindow, has_open_task, is_read_only
-from agent_workbench.views.code.code_pane import CodeRow
+from agent_workbench.views.code import CodeRow
 
 if TYPE_CHECKING:
     from agent_workbench.views.receipt.receipt import CompactionEstimate

@@ -2,7 +2,7 @@
 
 from agent_workbench.core.intents import EditNote
 from agent_workbench.core.intents.outcomes import Refused
-from agent_workbench.core.knowledge.notes import KnowledgeNote
+from agent_workbench.core.knowledge import KnowledgeNote
 from agent_workbench.tui.session.window import SessionWindow
 
 

@@ -6,7 +6,7 @@ from functools import partial
 from agent_workbench.core.checks.failure_tree import CodePlace
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.intents import EditProposal, OpenFile
-from agent_workbench.core.patch.selection.partial_patch import hunk_text, with_hunk_text
+from agent_workbench.core.patch.selection import hunk_text, with_hunk_text
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.tui.panes.diff import DiffPane
 from agent_workbench.tui.panes.diff.viewer import HunkEditWanted, ReasonWanted

@@ -1,1 +1,0 @@
-"""Rules of approval, the effect of a policy, and the files of a proposal."""

@@ -1,1 +1,0 @@
-"""Trust in a repository: the question, the answer on record, and what counts without it."""

@@ -1,1 +1,0 @@
-"""Findings about the set-up: endpoints, trials of models, quality of the code search."""

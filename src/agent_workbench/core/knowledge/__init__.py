@@ -1,1 +1,0 @@
-"""Knowledge: notes that outlive a task, their names and texts, and what sessions made of them."""

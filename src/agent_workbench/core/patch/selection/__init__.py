@@ -1,1 +1,0 @@
-"""Selection of hunks: what the user takes of a diff, and what is left of it."""

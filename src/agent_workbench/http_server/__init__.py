@@ -1,1 +1,0 @@
-"""HTTP server for front ends: who is answered, and how much they may send."""

@@ -1,1 +1,0 @@
-"""Pictures of the screen: an SVG of one moment."""
