@@ -1,18 +1,65 @@
-"""Tool `remember`: a note that outlives the task, proposed by the model and shown as a diff."""
+"""Tools for notes: `note` in the scratchpad, and `query_knowledge` and `remember` for those that outlive the task."""
 
 from agent_workbench.core.errors import StorageError, UsageError
-from agent_workbench.core.events import OfferedNote
+from agent_workbench.core.events import Author, OfferedNote
 from agent_workbench.core.knowledge import compose_note, name_in_path, note_name
 from agent_workbench.core.proposal_kinds import KnowledgeProposal
 from agent_workbench.core.proposals import Proposal, with_patch
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.tools.arguments import Argument, ArgumentKind, Arguments
 from agent_workbench.engine.knowledge.note_diff import diff_notes, shown_title, write_notes
+from agent_workbench.engine.knowledge.search import find_knowledge, note_text
+from agent_workbench.engine.prompt.scratchpad import notes_changed
 from agent_workbench.engine.runtime.tool import ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 
+MAX_TOKENS = 1_500
+
 ORIGIN = "written by the model"
+
+
+class NoteTool(BuiltinTool, frozen=True):
+    """Tool that appends to the notes that the model and the user share."""
+
+    async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
+        """Append the note."""
+        text = self.read(proposal.text).text("text").strip()
+        memory, task, fork = context.ports.memory, context.task.id, context.run.fork
+        before = await memory.read_scratchpad(task, fork)
+        gap = "" if not before or before.endswith("\n") else "\n"
+        after = await memory.write_scratchpad(task, before, f"{before}{gap}- {text}\n", fork)
+        return ToolResult("noted", effects=(notes_changed(context.settings, task, after, Author.MODEL),))
+
+
+TOOL = NoteTool(
+    name="note",
+    summary="keep a line in the task's scratchpad",
+    arguments=(Argument("text", ArgumentKind.STRING, "", max_length=600),),
+)
+
+
+class QueryKnowledge(BuiltinTool, frozen=True):
+    """Tool that finds notes for a question."""
+
+    async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
+        """Return the best notes with their paths."""
+        query = self.read(proposal.text).text("query")
+        memory = context.settings.memory.dir
+        found = await find_knowledge(
+            context.ports.knowledge, memory, query, limit=5, max_tokens=MAX_TOKENS, least_words=1
+        )
+        problem = f" ({found.problem})" if found.problem else ""
+        if not found.notes:
+            return ToolResult(f"no note was found for {query!r}{problem}")
+        return ToolResult("\n\n".join(f"{note.place}\n{note_text(note)}" for note in found.notes))
+
+
+QUERY_KNOWLEDGE_TOOL = QueryKnowledge(
+    name="query_knowledge",
+    summary="find notes of earlier tasks by words",
+    arguments=(Argument("query", ArgumentKind.STRING, "", max_length=400),),
+)
 
 
 class Remember(BuiltinTool, frozen=True):
@@ -53,7 +100,7 @@ class Remember(BuiltinTool, frozen=True):
         return ToolResult(f"remembered in {', '.join(paths)}")
 
 
-TOOL = Remember(
+REMEMBER_TOOL = Remember(
     name="remember",
     summary="propose a note for later tasks: what was learnt that holds beyond this task",
     permission=Permission.KNOWLEDGE,
