@@ -5,10 +5,10 @@ import tempfile
 import time
 from pathlib import Path
 
+from agent_workbench.adapters.journal.blobs import JOURNAL
 from agent_workbench.adapters.journal.line_format import encode_line
 from agent_workbench.adapters.journal.reader import read_journal, verify_journal
 from agent_workbench.adapters.journal.redaction import environment_redactor
-from agent_workbench.adapters.journal.session_files import JOURNAL
 from agent_workbench.adapters.journal.writer import JournalWriter
 from agent_workbench.core.events import Event, ModelAnswered, SessionStarted, TaskStarted
 from agent_workbench.core.events.codec import encode_event

@@ -47,11 +47,11 @@ from agent_workbench.core.intents import (
     SayToModel,
     StartTask,
 )
-from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.model import AnswerFigures, Purpose
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.ports.model import Model
 from agent_workbench.core.ports.session_host import SessionHandle
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.engine.runtime.intent_queue import IntentQueue

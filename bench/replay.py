@@ -10,9 +10,9 @@ from contextlib import aclosing
 from functools import partial
 from pathlib import Path
 
+from agent_workbench.adapters.journal.blobs import JOURNAL
 from agent_workbench.adapters.journal.line_format import encode_line
 from agent_workbench.adapters.journal.reader import read_journal
-from agent_workbench.adapters.journal.session_files import JOURNAL
 from agent_workbench.api.sessions.session_opening import replayed_session
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.events.codec import encode_event

@@ -36,7 +36,7 @@ WRITE_DEMO = """
 import asyncio, os, sys
 from pathlib import Path
 from agent_workbench.api.set_up import write_demo
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 asyncio.run(write_demo(Path(sys.argv[1]), Invocation(Path(sys.argv[1]), os.environ, {})))
 """
 AS_IN_THE_DEMO = """

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from agent_workbench.core.intents import ApproveProposal, Leave, RejectProposal, StartTask
     from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
     from agent_workbench.core.ports.session_host import SessionHandle, SessionHost
-    from agent_workbench.core.session_end import SessionEnd, TaskOutcome
-    from agent_workbench.core.session_request import OpenMode, SessionRequest, Unattended
+    from agent_workbench.core.session_request import OpenMode, SessionEnd, SessionRequest, TaskOutcome, Unattended
     from agent_workbench.core.version import __version__
 
 _MODULES = {
@@ -39,7 +38,7 @@ _MODULES = {
     "agent_workbench.core.intents": ("ApproveProposal", "Leave", "RejectProposal", "StartTask"),
     "agent_workbench.core.intents.outcomes": ("Accepted", "Outcome", "Refused"),
     "agent_workbench.core.ports.session_host": ("SessionHandle", "SessionHost"),
-    "agent_workbench.core.session_end": ("SessionEnd", "TaskOutcome"),
+    "agent_workbench.core.session_request": ("SessionEnd", "TaskOutcome"),
     "agent_workbench.core.version": ("__version__",),
     "agent_workbench.core.session_request": ("OpenMode", "SessionRequest", "Unattended"),
 }

@@ -9,7 +9,7 @@ from acp import schema as wire
 
 from agent_workbench.acp.editor import Editor, Update
 from agent_workbench.acp.protocol_agent import ProtocolAgent
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 from tests.adapters.git.user import copy_repo
 
 

@@ -14,7 +14,7 @@ from agent_workbench.api.records.session_queries import session_summaries
 from agent_workbench.bootstrap.repo_context import RepoContext
 from agent_workbench.core.consult.requests import request_of
 from agent_workbench.core.errors import UsageError
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.system.user_dirs import config_dir
 from tests.adapters.git.user import make_repo
 from tests.fakes.faulty_server import Answer, FaultyServer

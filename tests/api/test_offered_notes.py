@@ -8,7 +8,7 @@ import pytest
 from agent_workbench.api import knowledge
 from agent_workbench.api.knowledge import note_of, park_notes
 from agent_workbench.core.errors import UsageError
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 from tests.adapters.git.user import make_repo
 
 

@@ -41,7 +41,7 @@ FREE = {
     "adapters.git.file_access.write_transaction": WORKSPACE,
     "adapters.git.worktree.lifecycle": WORKSPACE,
     "adapters.llama_cpp.tiny_model": "the model of the demo",
-    "adapters.llama_cpp.server.log": "a log",
+    "adapters.llama_cpp.server.embedded": "a log",
     "cli.verbs.tasks.worker_log": "a log, where its user says",
     "cli.output": NULL,
     "adapters.language_servers.client_process": NULL,

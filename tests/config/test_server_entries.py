@@ -7,7 +7,7 @@ import pytest
 from agent_workbench.config.server_entries import add_server, with_server
 from agent_workbench.config.settings_loader import load_settings
 from agent_workbench.core.errors import ConfigError, UsageError
-from agent_workbench.core.settings.tool_servers import ToolServerSettings
+from agent_workbench.core.settings.extensions import ToolServerSettings
 
 FILE = "settings.yml"
 TIME = ToolServerSettings("uvx", ("mcp-server-time", "--x: #y", 'é"\\'), (("TZ", "${TZ:-UTC}"),), network=True)

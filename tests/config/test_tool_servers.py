@@ -8,7 +8,7 @@ import pytest
 from agent_workbench.config.settings_loader import LoadedSettings, load_settings
 from agent_workbench.config.trust_question import trust_question, without_untrusted
 from agent_workbench.core.errors import ConfigError
-from agent_workbench.core.settings.tool_servers import ToolServerSettings, resolved
+from agent_workbench.core.settings.extensions import ToolServerSettings, resolved
 
 
 def load(root: Path, file: str = "", shared: object = None, own: str = "") -> LoadedSettings:

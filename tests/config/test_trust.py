@@ -17,7 +17,7 @@ from agent_workbench.config.trust_store import TrustStore
 from agent_workbench.core.checks.language_servers import SERVER_NAMES
 from agent_workbench.core.errors import StorageError, TrustError
 from agent_workbench.core.settings import Approval, Settings
-from agent_workbench.core.settings.infrastructure import InfrastructureSettings
+from agent_workbench.core.settings.extensions import InfrastructureSettings
 from agent_workbench.core.settings.models import RoleSampling
 
 

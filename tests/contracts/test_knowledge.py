@@ -8,7 +8,7 @@ import pytest
 from agent_workbench.adapters.memory.knowledge_folder import KnowledgeFolder
 from agent_workbench.core.errors import StorageError, UsageError
 from agent_workbench.core.knowledge import KnowledgeNote
-from agent_workbench.core.ports.knowledge import Knowledge
+from agent_workbench.core.ports.search import Knowledge
 from tests.fakes.stores import MemoryKnowledge
 
 IMPLEMENTATIONS: dict[str, Callable[[Path], Knowledge]] = {

@@ -11,8 +11,7 @@ from agent_workbench.adapters.demo import PLAN, SCRIPTS, T1_AT_ONCE, T1_FINISH, 
 from agent_workbench.api.sessions.session_host import LocalSessionHost
 from agent_workbench.api.set_up import write_demo
 from agent_workbench.bootstrap.repo_context import find_repo
-from agent_workbench.core.invocation import Invocation
-from agent_workbench.core.session_request import SessionRequest
+from agent_workbench.core.session_request import Invocation, SessionRequest
 from agent_workbench.core.settings import Permission
 from agent_workbench.tui.app import WorkbenchApp
 from agent_workbench.tui.environment import AppEnvironment

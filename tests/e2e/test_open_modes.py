@@ -16,11 +16,10 @@ from agent_workbench.core.ids import ProposalId, TaskId
 from agent_workbench.core.inbox import InboxFilter
 from agent_workbench.core.intents import ApproveProposal, Leave, StepReplay
 from agent_workbench.core.intents.outcomes import Accepted, Refused
-from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.ports.task_queue import QueuedTask
 from agent_workbench.core.proposals import shown_sha
-from agent_workbench.core.session_request import OpenMode, SessionRequest, Unattended
+from agent_workbench.core.session_request import Invocation, OpenMode, SessionRequest, Unattended
 from agent_workbench.core.settings import Permission
 from tests.engine.front import Front
 

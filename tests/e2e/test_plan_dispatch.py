@@ -9,7 +9,7 @@ import pytest
 
 from agent_workbench.api.merge import preview_merge
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.system.command_bounds import COMMAND_MARK
 from tests.e2e.calc import FILES, FINISH, GOOD, calc_repo
 from tests.e2e.machine import Done, Machine, bodies, journal_lines

@@ -13,9 +13,8 @@ from agent_workbench.api.sessions.session_host import LocalSessionHost
 from agent_workbench.api.set_up import write_demo
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import Leave, StartTask
-from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.session_request import OpenMode, SessionRequest
+from agent_workbench.core.session_request import Invocation, OpenMode, SessionRequest
 from agent_workbench.core.settings import Permission
 from tests.engine.front import Front
 

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from agent_workbench.api.records.proofs import prove_commit
 from agent_workbench.core.history.journal_proof import Proof
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 from tests.adapters.git.fingerprint import fingerprint
 from tests.adapters.git.user import GIT, User
 from tests.e2e.machine import Machine

@@ -24,10 +24,9 @@ from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.model import ModelFacts
 from agent_workbench.core.plan import Plan, Task
-from agent_workbench.core.ports.code_search import Retriever
-from agent_workbench.core.ports.hooks import Hooks
-from agent_workbench.core.ports.knowledge import Knowledge
+from agent_workbench.core.ports.extensions import Hooks
 from agent_workbench.core.ports.model import Model
+from agent_workbench.core.ports.search import Knowledge, Retriever
 from agent_workbench.core.ports.tools import LanguageServers, ToolSource
 from agent_workbench.core.ports.workspace import Workspace
 from agent_workbench.core.repo.workspace import WorkspaceRequest

@@ -38,7 +38,7 @@ from agent_workbench.core.intents import RetryTrouble, StartTask
 from agent_workbench.core.plan import Budget, Constraints, PathScope, TaskStatus
 from agent_workbench.core.proposals import COMMIT, Verdict
 from agent_workbench.core.repo.retrieval import Chunk
-from agent_workbench.core.session_end import SessionEnd
+from agent_workbench.core.session_request import SessionEnd
 from agent_workbench.core.settings import Approval, Approvals, Limits, Permission, ReflexionTiming, Settings
 from agent_workbench.core.settings.models import ModelSettings
 from agent_workbench.engine.prompt.prompt_size import MARK_TOKENS, summary_tokens

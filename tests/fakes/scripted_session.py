@@ -35,8 +35,7 @@ from agent_workbench.core.intents.outcomes import Accepted, Outcome, PromptExpan
 from agent_workbench.core.intents.plan import AddTask, DraftTask, EditPlan, OpenPlan
 from agent_workbench.core.live import Followed, Live, Notice, Recording, ReplayPosition, SessionUpdate
 from agent_workbench.core.ports.session_host import SessionHandle
-from agent_workbench.core.session_end import SessionEnd
-from agent_workbench.core.session_request import SessionRequest
+from agent_workbench.core.session_request import SessionEnd, SessionRequest
 from agent_workbench.core.state.session_state import SessionState
 
 QUESTIONS = (

@@ -4,8 +4,8 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+from agent_workbench.core.history.signed_approvals import decision_message, decision_text
 from agent_workbench.core.inbox import InboxDecision, parse_reference
-from agent_workbench.core.inbox.signed_decisions import decision_message, decision_text
 from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.signed import SignedPurpose
 from tests.e2e.test_inbox import reference

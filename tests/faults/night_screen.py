@@ -5,8 +5,7 @@ import os
 from unittest.mock import patch
 
 from agent_workbench.api.sessions.session_host import LocalSessionHost
-from agent_workbench.core.invocation import Invocation
-from agent_workbench.core.session_request import SessionRequest
+from agent_workbench.core.session_request import Invocation, SessionRequest
 from agent_workbench.tui.app import WorkbenchApp
 from agent_workbench.tui.environment import AppEnvironment
 from agent_workbench.tui.screens.inbox import InboxList

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from agent_workbench.core.inbox.signed_decisions import decision_message
+from agent_workbench.core.history.signed_approvals import decision_message
 from tests.e2e.machine import Running, bodies, journal_lines
 from tests.e2e.test_inbox import reference
 from tests.faults.fleet_scene import PROJECT, Counts, FleetScene, clone_of, fleet_scene

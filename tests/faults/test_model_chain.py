@@ -31,7 +31,7 @@ from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Pur
 from agent_workbench.core.plan import Budget
 from agent_workbench.core.plan.estimates import Complexity
 from agent_workbench.core.ports.model import Model
-from agent_workbench.core.session_end import SessionEnd
+from agent_workbench.core.session_request import SessionEnd
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.settings.models import EndpointSettings, RoleSettings, TokenPrice
 from agent_workbench.engine.session.unattended import run_unattended

@@ -54,7 +54,7 @@ SERVING = """
 import asyncio, os, sys
 from agent_workbench.adapters.mcp.tool_source import McpServer
 from agent_workbench.adapters.shell.server_processes import SandboxedServers
-from agent_workbench.core.settings.tool_servers import ToolServerSettings
+from agent_workbench.core.settings.extensions import ToolServerSettings
 
 async def main():
     entry = ToolServerSettings(sys.executable, ("-I", "-S", sys.argv[1]), read=(sys.argv[1],))

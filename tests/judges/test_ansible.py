@@ -31,7 +31,7 @@ from agent_workbench.core.playbooks import (
 )
 from agent_workbench.core.repo.workspace import CommandOutcome
 from agent_workbench.core.settings import SandboxSettings
-from agent_workbench.core.settings.infrastructure import InfrastructureSettings
+from agent_workbench.core.settings.extensions import InfrastructureSettings
 from agent_workbench.core.skills import SkillEntry, SkillOrigin
 from tests.playbooks import bundled_skill
 

@@ -13,7 +13,7 @@ import pytest
 from agent_workbench.adapters.mcp.tool_source import McpServer
 from agent_workbench.adapters.shell.server_processes import SandboxedServers
 from agent_workbench.core.ports.tools import SourceResult
-from agent_workbench.core.settings.tool_servers import ToolServerSettings
+from agent_workbench.core.settings.extensions import ToolServerSettings
 from agent_workbench.core.tools.spec import select_specs
 
 SERVERS = ("mcp-server-time==2026.10.19", "mcp-server-git==2026.10.19")

@@ -5,7 +5,7 @@ import sys
 
 WAIT = """
 import asyncio, os
-from agent_workbench.system.parent_process import parent_gone
+from agent_workbench.system.processes import parent_gone
 parent = os.getppid()
 print(1, flush=True)
 asyncio.run(parent_gone(parent))

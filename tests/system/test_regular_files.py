@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.system.regular_files import NotRegularError, read_regular
+from agent_workbench.system.folder_trees import NotRegularError, read_regular
 
 
 def test_what_is_no_regular_file_is_refused(tmp_path: Path) -> None:

@@ -496,7 +496,6 @@ def test_each_binding_has_an_action_that_exists() -> None:
     from agent_workbench.tui.screens.audit import AuditScreen
     from agent_workbench.tui.screens.code_piece import PieceScreen
     from agent_workbench.tui.screens.code_search import CodeSearchScreen
-    from agent_workbench.tui.screens.comparison import ComparisonScreen
     from agent_workbench.tui.screens.file import FileScreen
     from agent_workbench.tui.screens.help import HelpScreen
     from agent_workbench.tui.screens.inbox import InboxScreen
@@ -505,7 +504,7 @@ def test_each_binding_has_an_action_that_exists() -> None:
     from agent_workbench.tui.screens.plan_progress import PlanProgressScreen
     from agent_workbench.tui.screens.receipt import ReceiptScreen
     from agent_workbench.tui.screens.recording_search import RecordingSearchScreen
-    from agent_workbench.tui.screens.review import ReviewScreen
+    from agent_workbench.tui.screens.review import ComparisonScreen, ReviewScreen
     from agent_workbench.tui.screens.rules import RulesScreen
     from agent_workbench.tui.screens.sessions import SessionsScreen
     from agent_workbench.tui.screens.tour import TourScreen

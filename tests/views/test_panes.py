@@ -60,7 +60,7 @@ from agent_workbench.views.knowledge import view_scratchpad
 from agent_workbench.views.plan import view_plan
 from agent_workbench.views.sessions.timeline import view_replay
 from agent_workbench.views.status import view_status
-from agent_workbench.views.transcript.answer_parts import AnswerParts, split_answer
+from agent_workbench.views.transcript.model_blocks import AnswerParts, split_answer
 from tests.fakes import runs
 
 

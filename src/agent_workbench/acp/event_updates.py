@@ -52,7 +52,7 @@ from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, without
 from agent_workbench.core.tools.spec import FINISH
 from agent_workbench.core.tools.strict_json import JsonError, read_bounded_json
 from agent_workbench.views.plan import task_state
-from agent_workbench.views.transcript.answer_parts import split_answer
+from agent_workbench.views.transcript.model_blocks import split_answer
 
 MAX_PLAN_ENTRIES = 50
 MAX_REASON_CHARS = 2_000

@@ -13,7 +13,7 @@ from agent_workbench.core.ids import SessionId, session_id
 from agent_workbench.core.inbox import InboxDecision, Reference, parse_reference
 from agent_workbench.system.atomic_files import make_directories, storage_error, sync_directory, sync_file, write_all
 from agent_workbench.system.command_bounds import check_record
-from agent_workbench.system.regular_files import open_regular
+from agent_workbench.system.folder_trees import open_regular
 
 POLL_SECONDS = 0.5
 MOST_BYTES = 2_000_000

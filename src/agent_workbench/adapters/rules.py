@@ -34,7 +34,7 @@ from agent_workbench.core.yaml_documents import (
     with_lines,
     with_value,
 )
-from agent_workbench.system.regular_files import only_owner_writes
+from agent_workbench.system.folder_trees import only_owner_writes
 from agent_workbench.system.repo_files import change_inside, read_inside
 
 Compose = Callable[[str], Node | None]

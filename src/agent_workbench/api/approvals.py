@@ -16,8 +16,8 @@ from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.errors import JournalError, PatchError, PlanError, UsageError, WorkspaceError
 from agent_workbench.core.events import Recorded, SessionConfigured, TaskStarted
 from agent_workbench.core.fold import fold
+from agent_workbench.core.history.mode_approvals import PolicyTrial, TriedSession
 from agent_workbench.core.ids import ProposalId, SessionId, TaskId, task_id
-from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.knowledge import words_of
 from agent_workbench.core.patch.application import apply_patch
 from agent_workbench.core.patch.values import FileChange
@@ -26,10 +26,10 @@ from agent_workbench.core.proposal_kinds import CheckProposal
 from agent_workbench.core.proposals import CHECKS, Proposal
 from agent_workbench.core.repo.workspace import WorkspaceFacts
 from agent_workbench.core.rules.matching import RuleScope, StoredRule
-from agent_workbench.core.rules.policy_trial import PolicyTrial, TriedSession
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.state.session_state import NO_COMMIT, SessionState
 from agent_workbench.core.yaml_documents import DocumentError, decode_document
-from agent_workbench.system.regular_files import read_regular
+from agent_workbench.system.folder_trees import read_regular
 
 if TYPE_CHECKING:
     from agent_workbench.api.sessions.session_host import LocalSessionHost

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.bootstrap.stores import session_removal, tombstones
 from agent_workbench.core.errors import LockedError, StorageError, WorkbenchError
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 
 if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.bootstrap.repo_context import RepoContext

@@ -12,9 +12,9 @@ from msgspec import Struct
 from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.core.diagnostics import SearchFigures
 from agent_workbench.core.errors import RepoError
-from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.playbooks import PlaybookSearch
 from agent_workbench.core.repo.retrieval import CacheFacts, Chunk, CodeQuery, IndexStatus
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.settings import Settings
 
 if TYPE_CHECKING:

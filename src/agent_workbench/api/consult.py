@@ -16,15 +16,15 @@ from agent_workbench.core.consult.attempts import EndpointTier, PassRate, pass_r
 from agent_workbench.core.consult.requests import ROOT, ConsultAnswer, ConsultRequest, checked_request
 from agent_workbench.core.consult.session_log import LogEntry
 from agent_workbench.core.errors import LockedError, StorageError, WorkbenchError
-from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.live import Streaming
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.text.amounts import counted_text
 
 if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.core.history.summaries import SessionSummary
     from agent_workbench.core.ports.stores import HeldSession, SessionStore
     from agent_workbench.core.settings import Settings
-    from agent_workbench.core.state.consultation import Consultation
+    from agent_workbench.core.state.work import Consultation
     from agent_workbench.engine.recorder import Recorder
     from agent_workbench.engine.runtime.session_context import SessionContext
 
@@ -243,7 +243,7 @@ async def _entries(repo: RepoContext, settings: "Settings", label: str, but: str
 async def _task_entries(store: "SessionStore", session: "SessionSummary") -> tuple[LogEntry, ...]:
     """Return the log of the tasks of a session."""
     from agent_workbench.core.events import SessionStarted
-    from agent_workbench.engine.consult.session_entries import task_entries
+    from agent_workbench.engine.consult.notes import task_entries
 
     if not session.tasks:
         return ()

@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from agent_workbench.api.trusted_repo import database_advice, trusted_repo
-from agent_workbench.bootstrap.database import database_queue, session_refs, shared_database
-from agent_workbench.bootstrap.signatures import allowed_signers, shared_signatures
+from agent_workbench.bootstrap.database import (
+    allowed_signers,
+    database_queue,
+    session_refs,
+    shared_database,
+    shared_signatures,
+)
 from agent_workbench.bootstrap.task_queue import DEFAULT_PROJECT
 from agent_workbench.core.database_report import MOST_SECONDS_APART, DatabaseReport
 from agent_workbench.core.errors import (
@@ -21,7 +26,7 @@ from agent_workbench.core.errors import (
     WorkspaceError,
     error_text,
 )
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.signed import PERSON_PURPOSES, WORKER_PURPOSES
 from agent_workbench.core.text.amounts import counted_text
 

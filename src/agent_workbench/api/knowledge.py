@@ -14,7 +14,6 @@ from agent_workbench.core.events import ActionResult, KnowledgeFound, OfferedNot
 from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxFilter, Reference, reference_to
-from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.knowledge import (
     KnowledgeNote,
     NoteUsage,
@@ -26,6 +25,7 @@ from agent_workbench.core.knowledge import (
     read_head,
     usage_of,
 )
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.settings import Permission
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them

@@ -11,10 +11,10 @@ from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.bootstrap.repo_context import find_repo
 from agent_workbench.core.errors import PlanError, StorageError, TargetMoved, WorkspaceError
 from agent_workbench.core.ids import CommitId, ProposalId, TaskId
-from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.proposal_kinds import MergeProposal
 from agent_workbench.core.proposals import MERGE
 from agent_workbench.core.repo.workspace import MergeMethod, MergeOutcome, MergeTarget
+from agent_workbench.core.session_request import Invocation
 
 if TYPE_CHECKING:  # loaded when it is needed
     from agent_workbench.adapters.git.repository import Repository

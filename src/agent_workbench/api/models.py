@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from agent_workbench.api.trusted_repo import repo_or_folder, say_nothing
-from agent_workbench.bootstrap.machine import find_local_models, local_machine, options_of_file
 from agent_workbench.bootstrap.repo_context import RepoContext, Say
 from agent_workbench.bootstrap.set_up import named_once
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.bootstrap.shared_resources import find_local_models, local_machine, options_of_file
+from agent_workbench.core.session_request import Invocation
 
 if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedServer
@@ -253,7 +253,7 @@ async def run_model_test(
     Raises `UsageError` for an unknown name, `ModelError` if no endpoint answers.
     """
     from agent_workbench.bootstrap.stores import system_clock
-    from agent_workbench.engine.diagnostics.model_fitness import fitness
+    from agent_workbench.engine.diagnostics.endpoint_findings import fitness
     from agent_workbench.engine.diagnostics.model_trial import try_model
 
     model = await (model_named(invocation, named, say) if named else configured_model(invocation, say))

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from agent_workbench.api.records.session_queries import replayed_events
 from agent_workbench.api.sessions.session_opening import replayed_session
 from agent_workbench.core.errors import UsageError
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 
 if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.core.events import Recorded
@@ -89,7 +89,7 @@ async def write_gates(invocation: Invocation, session: str, size: Size, folder: 
 
     from agent_workbench.api.records.export import write_new
     from agent_workbench.system.atomic_files import make_directories, storage_error
-    from agent_workbench.views.sessions.pictured_gates import pictured_gates
+    from agent_workbench.views.sessions.timeline import pictured_gates
 
     async with _drawn(invocation, session, size) as drawn:
         gates = list(pictured_gates(drawn.events))

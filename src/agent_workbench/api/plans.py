@@ -11,8 +11,8 @@ from agent_workbench.bootstrap.repo_context import Say, find_repo
 from agent_workbench.bootstrap.skill_tools import custom_prompts, skill_folders
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import NO_SESSION, TaskId
-from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.skills import choosable
 
 if TYPE_CHECKING:  # loaded when they are needed

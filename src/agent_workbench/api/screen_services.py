@@ -56,7 +56,7 @@ def tell_parked(settings: "Settings", environ: Mapping[str, str]) -> "Callable[[
 
 async def parent_gone(parent: int) -> None:
     """Wait until the process that started this one, `parent`, has ended."""
-    from agent_workbench.system.parent_process import parent_gone as wait
+    from agent_workbench.system.processes import parent_gone as wait
 
     await wait(parent)
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from agent_workbench.bootstrap.repo_context import find_repo
 from agent_workbench.core.errors import RepoError
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 
 if TYPE_CHECKING:
     from agent_workbench.core.local_models import FoundModels, ModelChoice
@@ -76,7 +76,7 @@ async def keep_private(invocation: Invocation, names: Sequence[str]) -> None:
 async def local_models(invocation: Invocation) -> "FoundModels":
     """Return the servers that answer at the usual ports of this machine, and the files in the usual folders."""
     from agent_workbench.api.trusted_repo import repo_or_folder, say_nothing
-    from agent_workbench.bootstrap.machine import find_local_models
+    from agent_workbench.bootstrap.shared_resources import find_local_models
 
     repo, settings = await repo_or_folder(invocation, say_nothing)
     return await find_local_models(repo.invocation.environ, repo.root, settings.model.serving)

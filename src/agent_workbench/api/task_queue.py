@@ -23,13 +23,13 @@ from agent_workbench.bootstrap.task_queue import (
 )
 from agent_workbench.bootstrap.worker import worker_registry
 from agent_workbench.core.errors import PlanError, StorageError, UsageError
-from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.plan import Task, TaskOrigin
 from agent_workbench.core.plan.needs import Needs
 from agent_workbench.core.ports.repo_files import Plans
 from agent_workbench.core.ports.task_queue import ProjectQueue, QueuedTask, QueueState
 from agent_workbench.core.queue.routing import unmet_needs
 from agent_workbench.core.queue.workers import Fleet
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.skills import choosable
 from agent_workbench.core.yaml_documents import DocumentError, decode_document
 from agent_workbench.views.reports.queued_tasks import known_text
@@ -110,7 +110,7 @@ async def _read_checked(invocation: Invocation, data: bytes, name: str) -> "Queu
 async def read_queue_file(path: Path) -> bytes:
     """Return the content of a file; raise `StorageError`, and `UsageError` if it is missing."""
     from agent_workbench.system.atomic_files import storage_error
-    from agent_workbench.system.regular_files import read_regular
+    from agent_workbench.system.folder_trees import read_regular
 
     try:
         return await asyncio.to_thread(lambda: read_regular(path, MAX_BYTES, follow=True))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from agent_workbench.bootstrap import stores
 from agent_workbench.bootstrap.repo_context import RepoContext, Say, find_repo, git_repository
 from agent_workbench.core.errors import RepoError, TrustError
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 
 if TYPE_CHECKING:  # adapters are loaded by the calls that need them
     from agent_workbench.adapters.journal.redaction import Redactor

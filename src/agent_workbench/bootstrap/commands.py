@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 
 if TYPE_CHECKING:  # loaded when a command is run
     from agent_workbench.adapters.language_servers.installed_servers import InstalledServers
@@ -33,7 +33,7 @@ def command_shell(
     """
     from agent_workbench.adapters.shell.shell import SandboxedShell
     from agent_workbench.config.env_file import API_KEY, ENV_FILE
-    from agent_workbench.core.settings.infrastructure import expand_home
+    from agent_workbench.core.settings.extensions import expand_home
     from agent_workbench.system.user_dirs import config_dir, state_dir
 
     hidden = [str(config_dir() / SECRETS), *(str(state_dir() / each) for each in SHARED_STATE), *signing_keys(settings)]

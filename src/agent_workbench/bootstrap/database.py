@@ -1,17 +1,20 @@
-"""Wiring of the database that machines share."""
+"""Wiring of the database that machines share, and of signatures: this machine's key, and whose count."""
 
 import asyncio
 import socket
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent_workbench.bootstrap.commands import KEYS
 from agent_workbench.core.errors import ConfigError
 
-if TYPE_CHECKING:  # loaded by the verbs that need them
+if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agent_workbench.adapters.database.audit import DatabaseAuditIndex
     from agent_workbench.adapters.database.connection import Database
     from agent_workbench.adapters.database.queue.postgres_queue import PostgresQueue
+    from agent_workbench.adapters.signatures.ssh_signatures import SshSignatures
     from agent_workbench.bootstrap.shared_resources import SharingRepo
     from agent_workbench.core.ids import TaskId
     from agent_workbench.core.plan.needs import Needs
@@ -22,6 +25,9 @@ if TYPE_CHECKING:  # loaded by the verbs that need them
     from agent_workbench.core.ports.task_queue import QueuedTask
     from agent_workbench.core.settings import Settings
     from agent_workbench.core.settings.worker import DatabaseSettings
+
+
+ALLOWED = "allowed_signers"
 
 
 def shared_database(repo: "SharingRepo", settings: "DatabaseSettings") -> "Database":
@@ -46,7 +52,6 @@ async def database_queue(
 ) -> "PostgresQueue":
     """Return the queue of a project in the shared database; raise `ConfigError`, `RepoError`."""
     from agent_workbench.adapters.database.queue.postgres_queue import PostgresQueue
-    from agent_workbench.bootstrap.signatures import shared_signatures
 
     return PostgresQueue(
         shared_database(repo, settings.database),
@@ -66,7 +71,6 @@ async def repository_key(repo: "SharingRepo") -> str:
 
 def session_refs(repo: "SharingRepo", settings: "Settings") -> "SessionRefs":
     """Return the refs of sessions at the git remote that the settings name. Nothing is read or connected yet."""
-    from agent_workbench.bootstrap.signatures import shared_signatures
 
     signatures = shared_signatures(repo, settings.database)
     return repo.repository.session_refs(settings.database.remote, signatures, machine_name(settings))
@@ -123,3 +127,27 @@ def shared_spending(repo: "SharingRepo", settings: "Settings") -> "Spending | No
 
     own = LocalSpending(SpendingLedger(state_dir()))
     return DatabaseSpending(shared_database(repo, settings.database), own, machine_name(settings))
+
+
+def shared_signatures(repo: "SharingRepo", settings: "DatabaseSettings") -> "SshSignatures":
+    """Return the signatures of this machine, one object for each process. No key is read or made yet."""
+    return repo.shared.signatures(settings, lambda: _signatures(repo, settings))
+
+
+def allowed_signers(settings: "DatabaseSettings") -> Path:
+    """Return the file of those whose signatures count here; it need not exist."""
+    from agent_workbench.system.user_dirs import config_dir
+
+    return Path(settings.allowed_signers) if settings.allowed_signers else config_dir() / ALLOWED
+
+
+def _signatures(repo: "SharingRepo", settings: "DatabaseSettings") -> "SshSignatures":
+    from agent_workbench.adapters.signatures.signing_key import SigningKey
+    from agent_workbench.adapters.signatures.ssh_keygen import SshKeygen
+    from agent_workbench.adapters.signatures.ssh_signatures import SshSignatures, principal_of
+    from agent_workbench.system.user_dirs import describe_user, state_dir
+
+    keygen = SshKeygen(repo.invocation.environ, str(repo.root))
+    configured = Path(settings.signing_key) if settings.signing_key else None
+    key = SigningKey(keygen, configured, state_dir() / KEYS / "signing_key")
+    return SshSignatures(keygen, key, allowed_signers(settings), principal_of(describe_user()))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from agent_workbench.bootstrap.commands import command_shell
 from agent_workbench.bootstrap.skill_tools import hidden_files
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 
 if TYPE_CHECKING:  # loaded with a session
     from agent_workbench.adapters.hooks import HookCommands

@@ -17,8 +17,7 @@ def repo_decisions(repo: "SharingRepo", settings: "Settings", sessions: "Session
     if not settings.database.active:
         return local_inbox()
     from agent_workbench.adapters.database.inbox import DatabaseInbox
-    from agent_workbench.bootstrap.database import repository_key, shared_database
-    from agent_workbench.bootstrap.signatures import shared_signatures
+    from agent_workbench.bootstrap.database import repository_key, shared_database, shared_signatures
 
     async def elsewhere(session: "SessionId") -> bool:
         return bool((await sessions.summary(session)).worker)

@@ -11,10 +11,9 @@ from agent_workbench.bootstrap.commands import command_shell, language_servers
 from agent_workbench.bootstrap.database import share_tasks, shared_spending
 from agent_workbench.bootstrap.hooks import hook_commands
 from agent_workbench.bootstrap.inbox import repo_decisions
-from agent_workbench.bootstrap.machine import local_machine
 from agent_workbench.bootstrap.playbooks import playbooks
 from agent_workbench.bootstrap.set_up import RepoSetup
-from agent_workbench.bootstrap.shared_resources import SharedResources
+from agent_workbench.bootstrap.shared_resources import SharedResources, local_machine
 from agent_workbench.bootstrap.skill_tools import custom_prompts, skill_folders, skill_tools, tool_servers
 from agent_workbench.bootstrap.stores import (
     audit_index,
@@ -24,7 +23,7 @@ from agent_workbench.bootstrap.stores import (
     session_store,
     system_clock,
 )
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 
 if TYPE_CHECKING:  # heavy; a verb loads only what it needs
     from agent_workbench.adapters.git.repository import Repository

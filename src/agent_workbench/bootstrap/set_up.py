@@ -59,7 +59,7 @@ class RepoSetup:
         """
         from agent_workbench.adapters.plans.starter_files import SETTINGS, missing_files
         from agent_workbench.adapters.project import detect_project
-        from agent_workbench.bootstrap.machine import find_server_at
+        from agent_workbench.bootstrap.shared_resources import find_server_at
         from agent_workbench.core.repo.absent_sources import unlinked
         from agent_workbench.core.repo_setup import SetupProposal
 
@@ -107,7 +107,7 @@ class RepoSetup:
 
     async def _models(self) -> "FoundModels | None":
         """Return the models of this machine; None if one is configured already."""
-        from agent_workbench.bootstrap.machine import find_local_models
+        from agent_workbench.bootstrap.shared_resources import find_local_models
         from agent_workbench.config.env_file import SETTING_OF
 
         loaded = await asyncio.to_thread(self._load)

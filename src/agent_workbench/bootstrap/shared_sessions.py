@@ -16,8 +16,13 @@ from agent_workbench.adapters.journal.clock import SystemClock, SystemIds
 from agent_workbench.adapters.journal.journal_copies import JournalFolder
 from agent_workbench.adapters.journal.redaction import Redactor
 from agent_workbench.adapters.journal.session_store import LocalSessionStore
-from agent_workbench.bootstrap.database import machine_name, repository_key, session_refs, shared_database
-from agent_workbench.bootstrap.signatures import shared_signatures
+from agent_workbench.bootstrap.database import (
+    machine_name,
+    repository_key,
+    session_refs,
+    shared_database,
+    shared_signatures,
+)
 from agent_workbench.bootstrap.stores import tombstones
 from agent_workbench.system.atomic_files import FileChanged, make_directories, storage_error, write_atomically
 from agent_workbench.system.locks import describe_holder

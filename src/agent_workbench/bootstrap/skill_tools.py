@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.bootstrap.commands import KEYS, signing_keys
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.settings import SkillSettings
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from agent_workbench.adapters.skill_scripts.setup import EnvironmentSetup
     from agent_workbench.adapters.skill_scripts.tool_source import SkillTools
     from agent_workbench.adapters.skills.folders import SkillFolders
-    from agent_workbench.core.ports.skills import Skills
+    from agent_workbench.core.ports.extensions import Skills
     from agent_workbench.core.ports.workspace import Shell
     from agent_workbench.core.settings import Settings
 

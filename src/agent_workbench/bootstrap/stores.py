@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.core.errors import JournalError, StorageError, UsageError
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 
 if TYPE_CHECKING:  # loaded by the verbs that need them
     from collections.abc import Callable
@@ -109,8 +109,8 @@ async def past_figures(
 
     A database that does not answer leaves those out.
     """
-    from agent_workbench.adapters.journal.past_tasks import past_figures as read_figures
-    from agent_workbench.core.history.task_figures import done_tasks
+    from agent_workbench.adapters.journal.past_events import past_figures as read_figures
+    from agent_workbench.core.history.summaries import done_tasks
 
     found = await asyncio.to_thread(read_figures, sessions_dir)
     if shared is None:

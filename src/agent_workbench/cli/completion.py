@@ -16,7 +16,7 @@ from argcomplete.shell_integration import shellcode
 
 from agent_workbench.cli.output import say
 from agent_workbench.core.errors import ExitCode, WorkbenchError
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 
 SHELLS = ("bash", "zsh", "fish")
 INSTALL = """\

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from agent_workbench.cli.output import say
 from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import ExitCode, WorkbenchError
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 
 if TYPE_CHECKING:  # what a session is made of is loaded behind the first frame
     from agent_workbench.api.sessions.session_host import LocalSessionHost

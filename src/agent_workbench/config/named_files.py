@@ -11,7 +11,7 @@ from pathlib import Path
 from agent_workbench.config.layers import Layer
 from agent_workbench.config.role_chains import HOOKS, hook_entry, hook_names
 from agent_workbench.config.tool_servers import GROUP, flat, server_entry, server_names
-from agent_workbench.system.regular_files import read_regular
+from agent_workbench.system.folder_trees import read_regular
 
 MAX_FILE_BYTES = 50_000_000
 _ENTRIES = ("__main__.py", "__init__.py", "index.js", "package.json")

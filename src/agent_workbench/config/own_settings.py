@@ -12,7 +12,7 @@ from agent_workbench.config.yaml_parser import read_node
 from agent_workbench.core.errors import ConfigError, TrustError
 from agent_workbench.core.yaml_documents import MAX_BYTES, DocumentError
 from agent_workbench.system.atomic_files import make_directories, write_atomically
-from agent_workbench.system.regular_files import open_regular
+from agent_workbench.system.folder_trees import open_regular
 
 OWN_FILE = "settings.yml"
 ALLOWED = (

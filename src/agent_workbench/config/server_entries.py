@@ -11,7 +11,7 @@ from agent_workbench.config.schema import is_given_name
 from agent_workbench.config.tool_servers import GROUP, server_names
 from agent_workbench.config.yaml_parser import compose_text
 from agent_workbench.core.errors import ConfigError, UsageError
-from agent_workbench.core.settings.tool_servers import ToolServerSettings
+from agent_workbench.core.settings.extensions import ToolServerSettings
 from agent_workbench.core.text.amounts import quoted
 from agent_workbench.core.yaml_documents import (
     MAX_BYTES,

@@ -38,7 +38,7 @@ from agent_workbench.config.tool_servers import (
 from agent_workbench.config.yaml_parser import read_node
 from agent_workbench.core.errors import ConfigError, StorageError
 from agent_workbench.core.settings import Settings
-from agent_workbench.core.settings.infrastructure import InfrastructureSettings
+from agent_workbench.core.settings.extensions import InfrastructureSettings
 from agent_workbench.core.settings.models import SHORT_FORM
 from agent_workbench.core.text.amounts import quoted
 from agent_workbench.core.yaml_documents import MAX_BYTES, DocumentError

@@ -11,7 +11,7 @@ from agent_workbench.config.layers import Layer, SourcedValue
 from agent_workbench.config.schema import is_given_name
 from agent_workbench.config.value_checks import value_problem
 from agent_workbench.core.errors import ConfigError, StorageError
-from agent_workbench.core.settings.tool_servers import ToolServerSettings
+from agent_workbench.core.settings.extensions import ToolServerSettings
 from agent_workbench.core.text.amounts import quoted
 from agent_workbench.core.tools.strict_json import JsonError, JsonValue, read_bounded_json
 from agent_workbench.core.yaml_documents import MAX_BYTES, is_clean

@@ -21,7 +21,7 @@ from agent_workbench.core.settings import AGENTS_FILES, DEFAULT_TOOLS, Approval,
 from agent_workbench.core.settings.models import USUAL_CONTEXT_TOKENS
 from agent_workbench.core.skills import ENVIRONMENT_MARK, ENVIRONMENTS, is_compiled
 from agent_workbench.core.text.amounts import counted_text
-from agent_workbench.system.regular_files import NotRegularError, open_regular
+from agent_workbench.system.folder_trees import NotRegularError, open_regular
 
 RULES = "approvals.rules"
 SKILL_FILES = "skill files in "

@@ -12,8 +12,8 @@ from agent_workbench.core.errors import StorageError, TrustError
 from agent_workbench.core.settings import Rule
 from agent_workbench.system.atomic_files import write_atomically
 from agent_workbench.system.command_bounds import check_record
+from agent_workbench.system.folder_trees import only_owner_writes, read_regular
 from agent_workbench.system.locks import lock_descriptor
-from agent_workbench.system.regular_files import only_owner_writes, read_regular
 
 LOCK_SECONDS = 10.0
 REMEDY = "every repo will be asked about again"

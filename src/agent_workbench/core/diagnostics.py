@@ -11,8 +11,8 @@ from agent_workbench.core.consult.attempts import EndpointTier
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.settings import Settings
+from agent_workbench.core.settings.extensions import ToolServerSettings
 from agent_workbench.core.settings.models import SHORT_FORM, EndpointSettings, TokenPrice
-from agent_workbench.core.settings.tool_servers import ToolServerSettings
 from agent_workbench.core.state.prompt_reads import PromptReads
 from agent_workbench.core.text.amounts import did_you_mean
 from agent_workbench.core.tools.spec import ToolSpec

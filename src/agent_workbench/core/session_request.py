@@ -1,9 +1,12 @@
-"""Request for a session: which one, how it is opened, and whether a person attends it."""
+"""Request for a session: how the workbench and the session are started; and its end, with the exit code."""
 
+from collections.abc import Mapping
 from enum import StrEnum
+from pathlib import Path
 
 from msgspec import Struct
 
+from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.proposals import USER
 
@@ -60,3 +63,50 @@ class SessionRequest(Struct, frozen=True):
     def followed(self) -> bool:
         """True if a session is to be followed."""
         return self.mode is OpenMode.FOLLOW
+
+
+class Invocation(Struct, frozen=True):
+    """Folder, environment and flags; `flags` are settings by dotted key and count more than those of files.
+
+    `policy` is a file with approvals and limits. `unconfined`: an unattended run goes on where no sandbox holds.
+    `demo`: the model's answers come from the demo's script, at `demo_tokens_per_second` (0: at once).
+    """
+
+    folder: Path
+    environ: Mapping[str, str]
+    flags: Mapping[str, str]
+    policy: Path | None = None
+    unconfined: bool = False
+    demo: bool = False
+    demo_tokens_per_second: float = 0.0
+
+
+class TaskOutcomeKind(StrEnum):
+    """Result of an unattended run for one task; the order is that of the final sentence.
+
+    `BLOCKED`: it could not begin. `HELD`: another process works on it. `WAITING`: it depends on one that is not done.
+    """
+
+    FAILED = "failed"
+    BLOCKED = "blocked"
+    PARKED = "parked"
+    HELD = "held"
+    WAITING = "waiting"
+    DONE = "done"
+
+
+class TaskOutcome(Struct, frozen=True):
+    """Outcome of one task and one line of why; `commit` is on its branch, and can be merged."""
+
+    task: TaskId
+    outcome: TaskOutcomeKind
+    reason: str
+    commit: str = ""
+
+
+class SessionEnd(Struct, frozen=True):
+    """End of a session: exit code, one line of why, and the outcome of each task an unattended run came to."""
+
+    exit_code: ExitCode = ExitCode.DONE
+    reason: str = ""
+    outcomes: tuple[TaskOutcome, ...] = ()

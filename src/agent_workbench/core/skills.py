@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from msgspec import Struct
 
 from agent_workbench.core.errors import SkillError
-from agent_workbench.core.patch.globs import matches_glob
+from agent_workbench.core.patch.paths import matches_glob
 from agent_workbench.core.plan import Task
 from agent_workbench.core.plan.needs import Intent
 from agent_workbench.core.repo.repo_map import LANGUAGES

@@ -14,7 +14,7 @@ from agent_workbench.engine.chat.chat_answer import take_answer
 from agent_workbench.engine.chat.chat_context import execute_call, recover_call
 from agent_workbench.engine.chat.chat_request import ask_chat
 from agent_workbench.engine.compaction.summary_request import propose_summary, request_summary
-from agent_workbench.engine.consult.required_review import review_change
+from agent_workbench.engine.consult.consultation import review_change
 from agent_workbench.engine.flow import (
     Ask,
     AskPlan,
@@ -51,10 +51,9 @@ from agent_workbench.engine.planning.survey import survey_repo
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.task.execution import execute_proposal
 from agent_workbench.engine.task.first_search import keep_attempt, retrieve
-from agent_workbench.engine.task.given_edits import propose_edits
 from agent_workbench.engine.task.model_step import ask
-from agent_workbench.engine.task.recovery import recover
-from agent_workbench.engine.task.task_end import close, roll_back
+from agent_workbench.engine.task.recovery import close, recover, roll_back
+from agent_workbench.engine.task.task_draft import propose_edits
 from agent_workbench.engine.task.undo import start_afresh, undo_diff
 
 

@@ -13,7 +13,7 @@ from agent_workbench.core.consult.requests import (
     consultant_named,
 )
 from agent_workbench.core.errors import UsageError
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 
 if TYPE_CHECKING:
     from mcp import types as wire

@@ -1,25 +1,30 @@
-"""The protocol's requests, answered from the served repository's tools, resources, prompts and tasks."""
+"""The protocol's requests, answered from the served repository, over a pipe or over HTTP on loopback."""
 
 import asyncio
 import json
 import logging
+import secrets
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
+import anyio
+import anyio.to_thread
 from mcp import types as wire
 from mcp.server import ServerRequestContext
 from mcp.server.caching import CacheHint
 from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
 from agent_workbench.api.sessions.task_runs import TaskRuns
 from agent_workbench.api.trusted_repo import trusted_repo
-from agent_workbench.core.errors import UsageError, WorkbenchError, error_text
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.errors import ExitCode, UsageError, WorkbenchError, error_text
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.text.amounts import did_you_mean, quoted
 from agent_workbench.core.tools.strict_json import JsonValue
 from agent_workbench.core.version import __version__
+from agent_workbench.http_server import EVERYWHERE, LOOPBACK, MAX_BODY_BYTES, BearerToken, RequestGuard, listen, serve
 from agent_workbench.mcp.prompts import listed_prompts, prompt_text
 from agent_workbench.mcp.resources import Resources, UnknownResource, session_resources
 from agent_workbench.mcp.tools.knowledge_tools import note_resources
@@ -32,7 +37,7 @@ from agent_workbench.mcp.tools.served_tool import (
     check_arguments,
 )
 from agent_workbench.mcp.tools.served_tools import served_tools
-from agent_workbench.server_process import log_to_stderr
+from agent_workbench.server_process import bounded_line, end_process, first_end, log_to_stderr, take_pipe
 
 NAME = "agent-workbench"
 TITLE = "Agent Workbench"
@@ -55,6 +60,13 @@ Result = TypeVar("Result")
 
 STOP_SECONDS = 0.5
 """Time for started tasks to record that they were left; what they run ends with this process."""
+
+TOKEN_VARIABLE = "AGENT_MCP_TOKEN"  # noqa: S105 - its name
+MIN_TOKEN_CHARS = 32
+PATH = "/mcp"
+TOKEN_BYTES = 32
+
+OnReady = Callable[[str, str], None]
 
 
 class ProtocolServer:
@@ -247,3 +259,66 @@ async def served_repo(invocation: Invocation) -> "AsyncIterator[Server[Any]]":
     finally:
         stopping = asyncio.ensure_future(runs.stop())
         await asyncio.wait({stopping}, timeout=STOP_SECONDS)
+
+
+def serve_http(invocation: Invocation, port: int, on_ready: OnReady, parent: int, *, name: str = "") -> None:
+    """Serve at `port` (0: a free one) until the process `parent` ends or a signal comes; ends the process.
+
+    With `name`, the host that clients elsewhere use, it listens on every interface. `on_ready` gets the address and the
+    token that was made; the user's own (`AGENT_MCP_TOKEN`) it does not get. Raises `RepoError`, and `UsageError` if the
+    port is not available or the user's token is short.
+    """
+    asyncio.run(_serve(invocation, port, on_ready, parent, name))
+
+
+async def _serve(invocation: Invocation, port: int, on_ready: OnReady, parent: int, name: str) -> None:
+    own = _own_token(invocation)
+    async with served_repo(invocation) as sdk:
+        address = EVERYWHERE if name else LOOPBACK
+        listening = listen(address, port, "--port")
+        port = listening.getsockname()[1]
+        token = own or secrets.token_urlsafe(TOKEN_BYTES)
+        # Each request stands for itself in both protocol eras: nothing is kept for a client between two of them.
+        # For loopback the SDK checks the host a second time.
+        app = sdk.streamable_http_app(
+            streamable_http_path=PATH, stateless_http=True, max_request_body_size=MAX_BODY_BYTES, host=address
+        )
+        async with sdk.session_manager.run():
+            on_ready(f"http://{name or LOOPBACK}:{port}{PATH}", "" if own else token)
+            await first_end(serve(RequestGuard(app, BearerToken(token), port, name), listening), parent)
+    end_process(ExitCode.DONE)
+
+
+def _own_token(invocation: Invocation) -> str:
+    token = invocation.environ.get(TOKEN_VARIABLE, "")
+    if token and (len(token) < MIN_TOKEN_CHARS or not token.isascii() or not token.isprintable() or " " in token):
+        raise UsageError(
+            f"{TOKEN_VARIABLE} is no token of {MIN_TOKEN_CHARS} characters or more",
+            advice=f"make one: python3 -c 'import secrets; print(secrets.token_urlsafe({TOKEN_BYTES}))'",
+        )
+    return token
+
+
+class BoundedLines(anyio.AsyncFile[str]):
+    """Lines of a stream; one that is too long is dropped, and an empty one is in its place."""
+
+    async def readline(self) -> str:
+        """Return the next line, empty at the end of the stream. Who stops waiting leaves the thread behind."""
+        line, whole = await anyio.to_thread.run_sync(bounded_line, self.wrapped, abandon_on_cancel=True)
+        return line if whole else "\n"
+
+
+def serve_stdio(invocation: Invocation, parent: int) -> None:
+    """Serve until the client closes the pipe or is gone; ends the process. Raises `RepoError` before that."""
+    asyncio.run(_serve_pipe(invocation, parent))
+
+
+async def _serve_pipe(invocation: Invocation, parent: int) -> None:
+    async with served_repo(invocation) as sdk:
+        reading_end, writing_end = take_pipe()
+        try:
+            async with stdio_server(BoundedLines(reading_end), anyio.wrap_file(writing_end)) as (reading, writing):
+                await first_end(sdk.run(reading, writing, sdk.create_initialization_options()), parent)
+        except* OSError:
+            pass  # the client is gone, and nobody reads the answers
+    end_process(ExitCode.DONE)

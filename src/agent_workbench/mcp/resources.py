@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.ids import session_id
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.text.amounts import quoted
 
 SCHEME = "agent://"

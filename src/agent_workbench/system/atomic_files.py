@@ -12,7 +12,7 @@ from typing import Literal
 
 from agent_workbench.core.errors import StorageError
 from agent_workbench.system.command_bounds import check_record
-from agent_workbench.system.regular_files import read_regular
+from agent_workbench.system.folder_trees import read_regular
 
 _ADVICE = {
     errno.ENOSPC: "free some space on that disk, then try again",

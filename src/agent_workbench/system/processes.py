@@ -27,6 +27,9 @@ _STOP_SECONDS = 6.0
 _WITH_STDOUT = StandardStreams(stderr=subprocess.STDOUT)
 _SUPERVISOR = str(Path(__file__).with_name("supervisor.py"))
 
+LOOK_SECONDS = 0.2
+"""Seconds between two looks; no event tells it on every system."""
+
 
 class Guard(StrEnum):
     """Unix sockets that a confined command may connect to. Linux only."""
@@ -267,3 +270,13 @@ async def _started(said: asyncio.StreamReader, argv: Sequence[str]) -> int:
         return int(number)
     why = os.strerror(int(number)) if word == "failed" else "its supervisor did not start"
     raise ShellError(f"{argv[0]} could not be started: {why}", advice="check that it is installed and executable")
+
+
+async def parent_gone(parent: int = 0) -> None:
+    """Wait until the process that started this one has ended; without end for one that the system itself started.
+
+    `parent` is its id, looked up as early as possible (0: now): it may end while this process still loads.
+    """
+    parent = parent or os.getppid()
+    while os.getppid() == parent:  # noqa: ASYNC110 - see above
+        await asyncio.sleep(LOOK_SECONDS)

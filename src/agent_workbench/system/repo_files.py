@@ -7,8 +7,8 @@ from pathlib import Path
 
 from agent_workbench.core.errors import StorageError
 from agent_workbench.system.atomic_files import FileChanged, make_directories, storage_error, write_atomically
+from agent_workbench.system.folder_trees import NotRegularError, open_regular
 from agent_workbench.system.locks import lock_descriptor
-from agent_workbench.system.regular_files import NotRegularError, open_regular
 
 LOCK_SECONDS = 10.0
 _TRIES = 10

@@ -18,8 +18,8 @@ from agent_workbench.core.consult.findings import (
 from agent_workbench.core.events import ConsultantAnswered, ConsultStatus
 from agent_workbench.core.live import Consulting, SessionUpdate
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.core.state.consultation import Consultation
 from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.core.state.work import Consultation
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 from agent_workbench.views.blocks import Block, Entry, Tone

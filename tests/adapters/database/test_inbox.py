@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from agent_workbench.adapters.database.connection import Connection, Database
 from agent_workbench.adapters.database.inbox import KEPT_SECONDS, MOST_BYTES, MOST_ROWS, MOST_TOLD, DatabaseInbox
 from agent_workbench.core.errors import DatabaseDownError, DecisionRefused, SigningError
+from agent_workbench.core.history.signed_approvals import decision_message, decision_text
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import EXPIRED, InboxDecision
-from agent_workbench.core.inbox.signed_decisions import decision_message, decision_text
 from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.signed import WORKER_PURPOSES, SignedPurpose
 from tests.contracts.test_inbox import OTHER, SESSION, decision

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.journal.session_files import LOCK
+from agent_workbench.adapters.journal.blobs import LOCK
 from agent_workbench.adapters.journal.session_list import find_session, session_folders, summarize_session
 from agent_workbench.adapters.journal.writer import JournalWriter
 from agent_workbench.core import events as e

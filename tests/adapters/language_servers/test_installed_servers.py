@@ -17,9 +17,9 @@ from agent_workbench.adapters.language_servers.installed_servers import Installe
 from agent_workbench.adapters.shell.shell import SandboxedShell
 from agent_workbench.bootstrap.repo_context import find_repo
 from agent_workbench.core.checks.language_servers import MAX_DIAGNOSTICS, SERVER_NAMES, Diagnostic
-from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.patch.values import FileChange, FileContent
 from agent_workbench.core.ports.tools import AppliedDiff
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.settings import SandboxSettings
 from tests.adapters.git.user import make_repo
 from tests.fakes import language_server

@@ -14,7 +14,7 @@ import pytest
 from agent_workbench.adapters.mcp.tool_source import McpServer
 from agent_workbench.adapters.shell.server_processes import SandboxedServers
 from agent_workbench.core.errors import ToolError, UsageError
-from agent_workbench.core.settings.tool_servers import ToolServerSettings
+from agent_workbench.core.settings.extensions import ToolServerSettings
 from tests.fakes import asking_mcp_server
 
 SERVER = str(Path(asking_mcp_server.__file__))

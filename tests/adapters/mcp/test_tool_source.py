@@ -18,7 +18,7 @@ from agent_workbench.adapters.mcp.tool_source import McpServer
 from agent_workbench.adapters.shell.server_processes import SandboxedServers
 from agent_workbench.core.errors import ToolError
 from agent_workbench.core.ports.tools import QuestionAnswer
-from agent_workbench.core.settings.tool_servers import ToolServerSettings
+from agent_workbench.core.settings.extensions import ToolServerSettings
 from agent_workbench.core.tools.spec import spec_problem
 from tests.fakes import mcp_server
 from tests.sandbox import USUAL_PATH

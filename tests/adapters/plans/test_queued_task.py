@@ -8,9 +8,9 @@ from agent_workbench.adapters.plans.queued_task import id_for, read_queued, rend
 from agent_workbench.config.yaml_parser import compose_text
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TASK_ID, TaskId
-from agent_workbench.core.patch.globs import matches_glob
+from agent_workbench.core.patch.paths import matches_glob
 from agent_workbench.core.plan import PathScope, Plan, Task, TaskEdit, TaskOrigin
-from agent_workbench.core.queue.source import IssueSource, read_source
+from agent_workbench.core.queue.result import IssueSource, read_source
 
 
 def read(text: str, name: str = "a.yaml", origin: TaskOrigin = TaskOrigin.LOCAL) -> Task:

@@ -19,7 +19,7 @@ from agent_workbench.core.playbooks import HostRecap, PlaybookRequest, checked_v
 from agent_workbench.core.ports.workspace import Command
 from agent_workbench.core.repo.workspace import CommandOutcome
 from agent_workbench.core.settings import SandboxSettings
-from agent_workbench.core.settings.infrastructure import InfrastructureSettings
+from agent_workbench.core.settings.extensions import InfrastructureSettings
 from tests.playbooks import stub_programs
 
 PASSWORD = "planted-vault-password"

@@ -10,7 +10,7 @@ import pytest
 
 from agent_workbench.adapters.retrieval.retriever import CodeRetriever
 from agent_workbench.core.ids import CommitId
-from agent_workbench.core.ports.code_search import Retriever
+from agent_workbench.core.ports.search import Retriever
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery, PastCommit, SignalKind
 from agent_workbench.core.settings import EmbeddingProvider, EmbeddingSettings, RetrievalSettings
 from tests.adapters.retrieval.snippets import SNIPPETS

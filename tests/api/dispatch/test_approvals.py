@@ -17,10 +17,10 @@ from agent_workbench.core.events import (
     Recorded,
     SessionResumed,
 )
+from agent_workbench.core.history.signed_approvals import decision_message, decision_text
 from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import ProposalId, SessionId, TaskId
 from agent_workbench.core.inbox import InboxDecision, reference_to
-from agent_workbench.core.inbox.signed_decisions import decision_message, decision_text
 from agent_workbench.core.plan import Task, TaskStatus
 from agent_workbench.core.plan.proposed import ProposedPlan, ProposedTask
 from agent_workbench.core.proposal_kinds import PlanProposal

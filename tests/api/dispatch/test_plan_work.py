@@ -10,9 +10,9 @@ from agent_workbench.bootstrap.repo_context import RepoContext, find_repo
 from agent_workbench.bootstrap.task_queue import project_queue
 from agent_workbench.core.dispatch.progress import TaskState
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState
+from agent_workbench.core.session_request import Invocation
 from tests.adapters.git.user import User, make_repo
 
 T1, NAME = TaskId("T-1"), "T-1-abc"

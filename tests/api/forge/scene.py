@@ -17,7 +17,6 @@ from agent_workbench.core.checks.results import CheckPurpose, CheckResult
 from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
 from agent_workbench.core.inbox import InboxDecision, InboxItem
-from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.plan import Plan, Task, TaskOrigin, TaskStatus
 from agent_workbench.core.ports.stores import HeldSession
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskQueue
@@ -25,8 +24,9 @@ from agent_workbench.core.proposal_kinds import DiffProposal
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.queue.result import TaskResult
 from agent_workbench.core.repo.workspace import WorkspaceFacts
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.settings import Settings
-from agent_workbench.views.reports.task_result import task_result
+from agent_workbench.views.reports.task_report import task_result
 from tests.adapters.git.user import User
 from tests.adapters.journal.journals import time_of
 from tests.fakes.forge_server import REPO, TOKEN, ForgeServer

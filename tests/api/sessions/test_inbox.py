@@ -16,9 +16,8 @@ from agent_workbench.core.errors import DecisionRefused, TrustError, UsageError
 from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.ids import ProposalId, SessionId, TaskId
 from agent_workbench.core.inbox import EXPIRED, InboxChoice, InboxFilter, Reference, reference_to, time_after
-from agent_workbench.core.patch.hashes import patch_hash
 from agent_workbench.core.patch.selection import HunkChoice, partial_diff, selectable_parts
-from agent_workbench.core.patch.values import LeftOut
+from agent_workbench.core.patch.values import LeftOut, patch_hash
 from agent_workbench.core.ports.stores import HeldSession, Inbox
 from agent_workbench.core.proposal_kinds import (
     CheckProposal,

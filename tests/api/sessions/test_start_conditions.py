@@ -10,8 +10,8 @@ from agent_workbench.adapters.shell.canary import Sandbox, no_sandbox
 from agent_workbench.api.sessions.session_opening import check_worker_start
 from agent_workbench.bootstrap.repo_context import RepoContext, find_repo
 from agent_workbench.core.errors import ShellError
-from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.repo.workspace import SandboxFacts
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.settings import SandboxSettings, Settings
 from agent_workbench.core.settings.models import EndpointSettings, ModelSettings
 from tests.adapters.git.user import make_repo

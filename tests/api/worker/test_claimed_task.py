@@ -14,11 +14,11 @@ from agent_workbench.api.worker.task_reports import TaskReports
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxItem
-from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.plan import Task
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState
 from agent_workbench.core.queue.result import TaskResult
 from agent_workbench.core.queue.workers import WorkerLine
+from agent_workbench.core.session_request import Invocation
 from tests.contracts.clocks import SetClock
 from tests.fakes.signatures import FakeSignatures
 

@@ -9,10 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from agent_workbench.bootstrap.commands import KEYS, command_shell, held_credentials
-from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.ports.workspace import Command
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.settings import SandboxSettings, Settings
-from agent_workbench.core.settings.infrastructure import InfrastructureSettings
+from agent_workbench.core.settings.extensions import InfrastructureSettings
 from agent_workbench.core.settings.worker import DatabaseSettings
 from agent_workbench.system.user_dirs import state_dir
 from tests.sandbox import USUAL_PATH

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.bootstrap.commands import SHARED_STATE, command_shell
-from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.ports.workspace import Command
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.settings import Settings
 from agent_workbench.system.user_dirs import state_dir
 from tests.sandbox import USUAL_PATH

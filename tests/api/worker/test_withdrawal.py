@@ -9,7 +9,7 @@ from agent_workbench.core.errors import ExitCode, StorageError
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.ports.task_queue import QueuedTask, TaskClaim
 from agent_workbench.core.queue.workers import WorkerJob
-from agent_workbench.core.session_end import SessionEnd
+from agent_workbench.core.session_request import SessionEnd
 from tests.contracts.clocks import SetClock
 from tests.fakes.stores import MemoryTaskQueue
 

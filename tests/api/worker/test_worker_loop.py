@@ -14,7 +14,7 @@ from agent_workbench.core.ids import SessionId
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim
 from agent_workbench.core.queue.schedule import parse_schedule
 from agent_workbench.core.queue.workers import WorkerJob, WorkerLine
-from agent_workbench.core.session_end import SessionEnd
+from agent_workbench.core.session_request import SessionEnd
 from tests.fakes.stores import MemoryTaskQueue
 
 HALF_HOURS = parse_schedule("*/30 * * * *")

@@ -5,12 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_workbench.core.events import Recorded, SessionLeft, UserSaid
-from agent_workbench.core.history.replay_marks import MarkKind, Marks, marks_of
-from agent_workbench.core.history.replay_pace import (
+from agent_workbench.core.history.replay_marks import (
     MAX_SECONDS,
     MIN_SECONDS,
     SPEEDS,
+    MarkKind,
+    Marks,
     faster,
+    marks_of,
     slower,
     wait_seconds,
 )

@@ -14,10 +14,9 @@ from agent_workbench.core.events import (
     Recorded,
     SessionStarted,
 )
-from agent_workbench.core.history.signed_approvals import contradictions, signed_decisions
+from agent_workbench.core.history.signed_approvals import contradictions, decision_text, signed_decisions
 from agent_workbench.core.ids import CommitId, ProposalId, SessionId
 from agent_workbench.core.inbox import InboxDecision, reference_to
-from agent_workbench.core.inbox.signed_decisions import decision_text
 from agent_workbench.core.patch.values import LeftOut
 from agent_workbench.core.proposal_kinds import CommandProposal
 from agent_workbench.core.proposals import Proposal, Verdict

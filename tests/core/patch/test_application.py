@@ -5,7 +5,6 @@ import pytest
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.application import apply_patch
 from agent_workbench.core.patch.diff_text import render_changes
-from agent_workbench.core.patch.hashes import content_hash, patch_hash
 from agent_workbench.core.patch.reader.patch_reader import parse_patch
 from agent_workbench.core.patch.values import (
     FileChange,
@@ -16,6 +15,8 @@ from agent_workbench.core.patch.values import (
     HunkLine,
     LineKind,
     Patch,
+    content_hash,
+    patch_hash,
 )
 from tests.core.patch.diffs import applied, content, create, fitted, modify, outcome, small
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_workbench.core.patch.globs import matches_glob
+from agent_workbench.core.patch.paths import matches_glob
 
 
 @pytest.mark.parametrize(

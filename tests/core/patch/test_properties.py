@@ -10,9 +10,8 @@ from msgspec.structs import replace
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.comparison import compare_contents
 from agent_workbench.core.patch.diff_text import canonical_patch, patch_stat, render_changes, render_patch
-from agent_workbench.core.patch.hashes import selectable_ids
 from agent_workbench.core.patch.reader.patch_reader import parse_patch
-from agent_workbench.core.patch.values import FileChange, FileContent, Hunk, HunkLine, LineKind, Patch
+from agent_workbench.core.patch.values import FileChange, FileContent, Hunk, HunkLine, LineKind, Patch, selectable_ids
 from tests.core.patch.diffs import content, edits, fitted, keep_hunks, outcome, texts
 
 PATH = "a b/é.py"

@@ -23,8 +23,8 @@ from agent_workbench.core.proposal_kinds import (
 )
 from agent_workbench.core.proposals import CHECKS, Proposal, Verdict
 from agent_workbench.core.repo.workspace import SandboxFacts, WorkspaceFacts
-from agent_workbench.core.rules.foreign_tasks import local_person_reason
 from agent_workbench.core.rules.matching import RuleScope, StoredRule
+from agent_workbench.core.rules.modes import local_person_reason
 from agent_workbench.core.settings import Approval, ApprovalMode, Approvals, Limits, Permission, Rule, Settings
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.engine.approval.policy import parking_reason, ruling

@@ -28,9 +28,8 @@ from agent_workbench.core.events import (
 from agent_workbench.core.fold import fold, fold_all
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import ApproveProposal, EditProposal
-from agent_workbench.core.patch.hashes import patch_hash, selectable_ids
 from agent_workbench.core.patch.reader.patch_reader import parse_patch
-from agent_workbench.core.patch.values import PatchBounds
+from agent_workbench.core.patch.values import PatchBounds, patch_hash, selectable_ids
 from agent_workbench.core.plan import Constraints, PathScope
 from agent_workbench.core.proposal_kinds import KINDS
 from agent_workbench.core.proposals import Proposal, Verdict, shown_sha

@@ -8,9 +8,8 @@ from msgspec.structs import replace
 from agent_workbench.core.events import TaskCommitted
 from agent_workbench.core.intents import ApproveProposal, ChangeRule, SkipProposal, UndoStep
 from agent_workbench.core.patch.diff_text import render_patch
-from agent_workbench.core.patch.hashes import patch_hash
 from agent_workbench.core.patch.selection import leave_out
-from agent_workbench.core.patch.values import LeftOut
+from agent_workbench.core.patch.values import LeftOut, patch_hash
 from agent_workbench.core.proposal_kinds import CommitProposal
 from agent_workbench.core.proposals import MAX_DIFF_LINES, is_too_long, shown_sha
 from agent_workbench.core.proposed_action import TaskChange

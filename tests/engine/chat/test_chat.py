@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.cli.verbs.chat_output import ChatPrinter
+from agent_workbench.cli.verbs.chat import ChatPrinter
 from agent_workbench.core.errors import ContextOverflow, ModelUnavailable, WorkspaceError
 from agent_workbench.core.events import (
     ActionDecided,

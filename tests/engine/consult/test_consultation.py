@@ -16,7 +16,7 @@ from agent_workbench.core.errors import ConfigError, ContextOverflow, ModelUnava
 from agent_workbench.core.events import ConsultantAnswered, ConsultantAsked, ConsultStatus, Event
 from agent_workbench.core.knowledge import KnowledgeHit, KnowledgeNote
 from agent_workbench.core.model import Role
-from agent_workbench.core.ports.knowledge import Knowledge
+from agent_workbench.core.ports.search import Knowledge
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.settings.models import EndpointSettings, RoleSettings, TokenPrice
 from agent_workbench.engine.consult import attempts

@@ -10,7 +10,7 @@ from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
 from agent_workbench.core.diagnostics import Fitness, ModelReport, QuestionKind
 from agent_workbench.core.errors import ModelUnavailable
 from agent_workbench.core.model import Purpose
-from agent_workbench.engine.diagnostics.model_fitness import fitness
+from agent_workbench.engine.diagnostics.endpoint_findings import fitness
 from agent_workbench.engine.diagnostics.model_trial import CODE, questions, try_model
 from tests.engine.stage import call
 from tests.fakes.faulty_server import END, FaultyServer, as_json, delta, stream

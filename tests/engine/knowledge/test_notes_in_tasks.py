@@ -13,9 +13,8 @@ from agent_workbench.core.intents.outcomes import Accepted, Refused
 from agent_workbench.core.knowledge import KnowledgeHit, KnowledgeNote
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.patch.diff_text import render_patch
-from agent_workbench.core.patch.hashes import patch_hash, selectable_ids
 from agent_workbench.core.patch.selection import leave_out
-from agent_workbench.core.patch.values import LeftOut
+from agent_workbench.core.patch.values import LeftOut, patch_hash, selectable_ids
 from agent_workbench.core.proposal_kinds import KnowledgeProposal
 from agent_workbench.core.proposals import OFFER_NOTES, shown_sha
 from agent_workbench.core.repo.retrieval import Chunk

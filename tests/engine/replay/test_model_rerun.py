@@ -10,7 +10,7 @@ from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedModel, EmbeddedServer
 from agent_workbench.adapters.llama_cpp.tiny_model import write_tiny_gguf
 from agent_workbench.core.events import PromptBuilt, Recorded
-from agent_workbench.core.history.replay_pace import ReproducedPrompt
+from agent_workbench.core.history.replay_marks import ReproducedPrompt
 from agent_workbench.core.ports.model import Model
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Limits, Settings

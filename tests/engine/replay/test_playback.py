@@ -9,8 +9,7 @@ from agent_workbench.api.sessions.event_feed import EventFeed, UpdateFeed
 from agent_workbench.api.sessions.session_handle import LocalSession
 from agent_workbench.core import events as e
 from agent_workbench.core.fold import fold, fold_all
-from agent_workbench.core.history.replay_marks import MarkKind
-from agent_workbench.core.history.replay_pace import wait_seconds
+from agent_workbench.core.history.replay_marks import MarkKind, wait_seconds
 from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
 from agent_workbench.core.intents import (
     AbortTask,

@@ -19,7 +19,7 @@ from agent_workbench.core.events import (
     ReflexionNoted,
     TaskStarted,
 )
-from agent_workbench.core.history.replay_pace import PromptDifference
+from agent_workbench.core.history.replay_marks import PromptDifference
 from agent_workbench.core.intents import ApproveProposal, CompactContext, EditScratchpad
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import shown_sha

@@ -9,7 +9,7 @@ from agent_workbench.core.events import ActionRejected, Event, ReflexionNoted, T
 from agent_workbench.core.intents import RejectProposal
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.plan import Task
-from agent_workbench.core.session_end import SessionEnd
+from agent_workbench.core.session_request import SessionEnd
 from agent_workbench.core.settings import Approval, Approvals, Permission, Settings
 from agent_workbench.engine.approval.policy import parking_reason
 from agent_workbench.engine.replay.rerun import rerun

@@ -18,7 +18,7 @@ from agent_workbench.core.intents import AbortTask, EditProposal, UndoStep
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposal_kinds import opened_by
 from agent_workbench.core.proposals import Verdict
-from agent_workbench.core.session_end import SessionEnd
+from agent_workbench.core.session_request import SessionEnd
 from agent_workbench.core.settings import Approval, Approvals, Limits, Permission, Rule, Settings
 from agent_workbench.engine.replay.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended

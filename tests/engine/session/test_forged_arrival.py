@@ -9,7 +9,7 @@ from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import reference_to, refusal
 from agent_workbench.core.plan import TaskOrigin
 from agent_workbench.core.proposals import USER, Verdict
-from agent_workbench.core.rules.foreign_tasks import is_foreign
+from agent_workbench.core.rules.modes import is_foreign
 from agent_workbench.engine.flow import Decide, Execute, Recover, next_move
 from tests.fakes import runs
 

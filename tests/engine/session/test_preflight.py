@@ -15,7 +15,7 @@ from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.local_models import FoundModels, FoundServer, ListedModel, ModelChoice
 from agent_workbench.core.ports.repo_files import Setup, Trust
 from agent_workbench.core.repo_setup import SetupProposal
-from agent_workbench.core.session_end import SessionEnd
+from agent_workbench.core.session_request import SessionEnd
 from agent_workbench.engine.runtime.intent_queue import IntentQueue
 from agent_workbench.engine.runtime.publisher import UpdatePublisher
 from agent_workbench.engine.session.preflight import NEW_TO_GIT, Preflight

@@ -20,7 +20,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.plan import Constraints, PathScope, Task, TaskEdit, TaskStatus
 from agent_workbench.core.proposals import APPLY_EDITS, CHECKS, COMMIT
-from agent_workbench.core.session_end import SessionEnd
+from agent_workbench.core.session_request import SessionEnd
 from agent_workbench.core.settings import Approval
 from agent_workbench.engine.replay.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended

@@ -27,7 +27,7 @@ from agent_workbench.core.settings import PLAYBOOK_TOOLS, Approval, Approvals, P
 from agent_workbench.engine.session.unattended import run_unattended
 from agent_workbench.engine.tools.playbook_requests import checked_request
 from agent_workbench.views.gate.diff_pane import view_diff
-from agent_workbench.views.reports.task_result import task_result
+from agent_workbench.views.reports.task_report import task_result
 from tests.adapters.playbooks.test_ansible import Site, make_site
 from tests.engine.front import in_front_of
 from tests.engine.session.test_stop import held, running, survivors

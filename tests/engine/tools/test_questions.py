@@ -16,7 +16,7 @@ from agent_workbench.core.intents.outcomes import Refused
 from agent_workbench.core.proposal_kinds import ExternalProposal
 from agent_workbench.core.proposals import ANSWER_SERVER, Proposal, Verdict, shown_sha
 from agent_workbench.core.settings import Approval, Permission
-from agent_workbench.core.settings.tool_servers import ToolServerSettings
+from agent_workbench.core.settings.extensions import ToolServerSettings
 from agent_workbench.core.state.work import Chat
 from agent_workbench.engine.chat.chat_context import start_chat
 from agent_workbench.engine.replay.rerun import rerun

@@ -24,7 +24,7 @@ from agent_workbench.core.patch.rewrite.file_piece import FilePiece
 from agent_workbench.core.plan import Task
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery
-from agent_workbench.core.session_end import SessionEnd
+from agent_workbench.core.session_request import SessionEnd
 from agent_workbench.core.settings import Approval, Permission, Settings
 from agent_workbench.core.state.file_pieces import OfferedPieces, meant_piece, offered_pieces
 from agent_workbench.engine.prompt.messages import build_parts

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from agent_workbench.api.sessions.task_runs import TaskRuns
 from agent_workbench.core.consult.requests import CONSULTANTS
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.tools.schema import read_schema
 from agent_workbench.mcp.tools.served_tool import by_name
 from agent_workbench.mcp.tools.served_tools import served_tools

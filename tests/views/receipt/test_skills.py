@@ -4,9 +4,8 @@ from agent_workbench.core.events import Author, Event, Recorded, SkillLeftOut, S
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.views.code import CodeState, view_code
-from agent_workbench.views.receipt.receipt import view_receipt
+from agent_workbench.views.receipt.receipt import table_lines, view_receipt
 from agent_workbench.views.receipt.rows import DROPPED
-from agent_workbench.views.receipt.text_lines import table_lines
 from tests.fakes import runs
 
 BEFORE = runs.up_to_preview()

@@ -23,7 +23,7 @@ from agent_workbench.core.proposal_kinds import ReadProposal
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.sanitizer import sanitize
-from agent_workbench.views.transcript.chat_blocks import chat_blocks, streamed_chat_blocks
+from agent_workbench.views.transcript.session_blocks import chat_blocks, streamed_chat_blocks
 from agent_workbench.views.transcript.transcript import view_steps
 from tests.fakes import runs
 

@@ -11,9 +11,14 @@ from msgspec.structs import replace
 from agent_workbench.adapters.database.connection import Connection, Database
 from agent_workbench.adapters.database.notifications import Notifications
 from agent_workbench.core.errors import DatabaseDownError, DecisionRefused, SigningError, StorageError, error_text
+from agent_workbench.core.history.signed_approvals import (
+    decision_message,
+    decision_text,
+    read_decision,
+    signed_decision,
+)
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxDecision, Reference
-from agent_workbench.core.inbox.signed_decisions import decision_message, decision_text, read_decision, signed_decision
 from agent_workbench.core.ports.shared_state import Signatures
 from agent_workbench.core.ports.stores import Inbox
 from agent_workbench.core.signed import SignedPurpose, SignedText

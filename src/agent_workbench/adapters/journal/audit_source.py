@@ -8,10 +8,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from agent_workbench.adapters.journal.blobs import Blobs
+from agent_workbench.adapters.journal.blobs import JOURNAL, Blobs
 from agent_workbench.adapters.journal.line_format import decode_line
 from agent_workbench.adapters.journal.reader import FIRST_KIND, LineIndex
-from agent_workbench.adapters.journal.session_files import JOURNAL
 from agent_workbench.adapters.journal.session_list import session_folders
 from agent_workbench.core.errors import JournalError
 from agent_workbench.core.events import Recorded, SessionStarted
@@ -20,7 +19,7 @@ from agent_workbench.core.history.audit_records import AuditRecord
 from agent_workbench.core.history.audit_trail import AUDITED_KINDS, AuditTrail, joined_costs
 from agent_workbench.core.ids import NO_SESSION, SessionId
 from agent_workbench.core.ports.audit_index import JournalGrowth, JournalMark, JournalStamp
-from agent_workbench.system.regular_files import open_regular
+from agent_workbench.system.folder_trees import open_regular
 
 _HEAD = re.compile(rb'\{"v":\d+,"seq":(\d{1,18}),"time":"[^"]*","kind":"([a-z_]+)"')
 _TAIL = re.compile(rb'"prev":"([0-9a-f]{64}|)","hash":"([0-9a-f]{64})"\}\Z')

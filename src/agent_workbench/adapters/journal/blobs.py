@@ -1,20 +1,33 @@
-"""Blobs: long texts of events, stored beside the journal under the hash of their content."""
+"""Files of a session: their names, access that follows no link, and long texts under the hash of their content."""
 
+import os
 import re
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 
-from agent_workbench.adapters.journal.session_files import BLOBS, read_regular
 from agent_workbench.core.errors import JournalError
 from agent_workbench.core.events.codec import MAX_DEPTH, JsonObject
 from agent_workbench.core.text.amounts import quoted
 from agent_workbench.core.tools.strict_json import JsonValue
-from agent_workbench.system.atomic_files import make_directories, storage_error, write_atomically
+from agent_workbench.system.atomic_files import (
+    make_directories,
+    storage_error,
+    sync_directory,
+    sync_file,
+    write_all,
+    write_atomically,
+)
+from agent_workbench.system.command_bounds import check_record
+from agent_workbench.system.folder_trees import open_regular
 
 LONGEST_TEXT_BYTES = 4096
 _SHA = re.compile(r"[0-9a-f]{64}")
 _KEYS = {"blob", "bytes"}
+
+JOURNAL = "journal.jsonl"
+LOCK = "lock"
+BLOBS = "blobs"
 
 
 class Blobs:
@@ -105,3 +118,43 @@ def _walk(value: JsonValue, change: Callable[[JsonValue], JsonValue], depth: int
         case list():
             return [_walk(each, change, depth + 1) for each in value]
     return value
+
+
+def read_regular(path: Path) -> bytes:
+    """Return the content of a regular file; raise `OSError`."""
+    with os.fdopen(open_regular(path), "rb") as file:
+        return file.read()
+
+
+def save_torn_bytes(directory: Path, torn: bytes) -> Path:
+    """Move an unfinished last line from the journal to `journal.torn-<n>`, durably; raise `StorageError`."""
+    try:
+        return move_end(directory, "torn", torn)
+    except OSError as error:
+        raise storage_error(f"the unfinished line of {directory} could not be set aside", error) from error
+
+
+def move_end(directory: Path, name: str, end: bytes) -> Path:
+    """Move the last bytes of the journal to `journal.<name>-<n>`, durably, and return its path; raise `OSError`."""
+    check_record(directory)
+    number = 1
+    while (path := directory / f"journal.{name}-{number}").exists() or path.is_symlink():
+        number += 1
+    descriptor = open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    try:
+        write_all(descriptor, end)
+        sync_file(descriptor)
+    finally:
+        os.close(descriptor)
+    sync_directory(directory)
+    _cut(directory / JOURNAL, end)
+    return path
+
+
+def _cut(journal: Path, end: bytes) -> None:
+    descriptor = open_regular(journal, os.O_RDWR)
+    try:
+        os.ftruncate(descriptor, os.fstat(descriptor).st_size - len(end))
+        sync_file(descriptor)
+    finally:
+        os.close(descriptor)

@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from agent_workbench.adapters.journal.blobs import Blobs
-from agent_workbench.adapters.journal.line_format import claimed_hash, decode_line, peek_kind
-from agent_workbench.adapters.journal.session_files import (
+from agent_workbench.adapters.journal.blobs import (
     BLOBS,
     JOURNAL,
     LOCK,
+    Blobs,
     move_end,
     read_regular,
 )
+from agent_workbench.adapters.journal.line_format import claimed_hash, decode_line, peek_kind
 from agent_workbench.adapters.journal.session_list import session_folders
 from agent_workbench.adapters.journal.session_store import is_registered, register
 from agent_workbench.adapters.journal.writer import AppendOnlyFile, make_sessions
@@ -24,8 +24,8 @@ from agent_workbench.core.ids import SessionId, session_id
 from agent_workbench.core.ports.journal_copies import BlobName, JournalCopies, JournalEnd, StoredLine, require_blob
 from agent_workbench.system.atomic_files import make_directories, storage_error, sync_directory, write_atomically
 from agent_workbench.system.command_bounds import check_record
+from agent_workbench.system.folder_trees import open_regular
 from agent_workbench.system.locks import FileLock, describe_holder
-from agent_workbench.system.regular_files import open_regular
 
 _PART = "received.part"
 _LOCK = "received.lock"

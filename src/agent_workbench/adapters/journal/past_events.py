@@ -1,4 +1,4 @@
-"""Past events of all sessions of a repository, read without proving the journals.
+"""Events of past sessions and the figures of their done tasks, read without proving the journals.
 
 They are shown to the user only: nothing is proved here, so nothing may be decided by them.
 """
@@ -13,8 +13,10 @@ from agent_workbench.core.errors import JournalError, StorageError
 from agent_workbench.core.events import Event, ModelAnswered, Recorded
 from agent_workbench.core.events.codec import MAX_DEPTH, decode_event
 from agent_workbench.core.history.mode_approvals import PastAction, PastActions, session_actions
+from agent_workbench.core.history.summaries import KINDS, done_tasks
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.model import ModelFacts
+from agent_workbench.core.plan.estimates import TaskFigures
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.prompt_reads import reading_speed
 from agent_workbench.core.tools.strict_json import JsonValue
@@ -111,3 +113,27 @@ def _without_blobs(value: JsonValue, depth: int = 1) -> JsonValue:
             return [_without_blobs(each, depth + 1) for each in value]
         case _:
             return value
+
+
+def past_figures(sessions_dir: Path) -> tuple[TaskFigures, ...]:
+    """Return the figures of the done tasks, the newest session first; damaged lines are left out. Blocks.
+
+    Tasks that asked no model count too: their time is of interest. What a fork copied counts once, in its parent.
+    """
+    try:
+        folders = session_folders(sessions_dir)
+    except StorageError:
+        return ()
+    names = {directory.name for directory in folders}
+    found: list[TaskFigures] = []
+    read = 0
+    for directory in folders[:MOST_SESSIONS]:
+        try:
+            lines, _ = read_lines(directory)
+        except (JournalError, StorageError):
+            continue
+        found += done_tasks(decoded_events(lines, KINDS), copied_events(lines, names))
+        read += sum(map(len, lines))
+        if read > MOST_BYTES:
+            break
+    return tuple(found)

@@ -10,16 +10,15 @@ from typing import overload
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_workbench.adapters.journal.blobs import Blobs
+from agent_workbench.adapters.journal.blobs import JOURNAL, Blobs, read_regular
 from agent_workbench.adapters.journal.line_format import JournalLine, claimed_hash, decode_line
-from agent_workbench.adapters.journal.session_files import JOURNAL, read_regular
 from agent_workbench.core.errors import JournalError
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.events.codec import decode_event
 from agent_workbench.core.events.output_digests import with_digests
 from agent_workbench.core.history.journal_proof import Problem, VerifyReport
 from agent_workbench.system.atomic_files import storage_error
-from agent_workbench.system.regular_files import open_regular
+from agent_workbench.system.folder_trees import open_regular
 
 FIRST_KIND = "session_started"
 LAST_KIND = "session_left"

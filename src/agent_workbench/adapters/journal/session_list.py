@@ -7,17 +7,17 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from agent_workbench.adapters.journal.blobs import JOURNAL, LOCK
 from agent_workbench.adapters.journal.line_format import JournalLine, decode_line, peek_kind
 from agent_workbench.adapters.journal.reader import FIRST_KIND, LAST_KIND, read_lines
-from agent_workbench.adapters.journal.session_files import JOURNAL, LOCK
 from agent_workbench.core.errors import JournalError, StorageError, UsageError
 from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import SESSION_ID, SessionId, TaskId
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.text.amounts import short_title
 from agent_workbench.core.tools.strict_json import JsonValue
+from agent_workbench.system.folder_trees import open_regular
 from agent_workbench.system.locks import lock_holder
-from agent_workbench.system.regular_files import open_regular
 
 MOST_HEADER_BYTES = 100_000
 # Figures are read without decoding their line: a list proves nothing.

@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from agent_workbench.adapters.journal.session_files import JOURNAL, LOCK
+from agent_workbench.adapters.journal.blobs import JOURNAL, LOCK
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.history.leftovers import Leftover, LeftoverKind, is_over
 from agent_workbench.core.history.summaries import SessionSummary

@@ -15,9 +15,9 @@ import msgspec
 from msgspec.structs import replace
 
 from agent_workbench.adapters.journal.audit_source import JournalSource
+from agent_workbench.adapters.journal.blobs import JOURNAL, LOCK
 from agent_workbench.adapters.journal.reader import JournalFollower, read_journal, verify_journal
 from agent_workbench.adapters.journal.redaction import Redactor
-from agent_workbench.adapters.journal.session_files import JOURNAL, LOCK
 from agent_workbench.adapters.journal.session_list import (
     find_session,
     names_branch,
@@ -38,8 +38,8 @@ from agent_workbench.core.ports.machine import Ids
 from agent_workbench.core.ports.stores import HeldSession
 from agent_workbench.system.atomic_files import make_directories, storage_error, sync_directory, write_atomically
 from agent_workbench.system.command_bounds import check_record
+from agent_workbench.system.folder_trees import read_regular
 from agent_workbench.system.locks import FileLock, describe_holder, lock_holder
-from agent_workbench.system.regular_files import read_regular
 
 MAX_BYTES = 1_000_000
 MOST_NAMED = 50

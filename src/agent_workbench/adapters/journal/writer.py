@@ -7,11 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from agent_workbench.adapters.journal.blobs import Blobs
+from agent_workbench.adapters.journal.blobs import JOURNAL, LOCK, Blobs, save_torn_bytes
 from agent_workbench.adapters.journal.line_format import encode_line, join_surrogates
 from agent_workbench.adapters.journal.reader import FIRST_KIND, read_journal
 from agent_workbench.adapters.journal.redaction import Redactor
-from agent_workbench.adapters.journal.session_files import JOURNAL, LOCK, save_torn_bytes
 from agent_workbench.core.errors import JournalError
 from agent_workbench.core.events import Event, Recorded
 from agent_workbench.core.events.codec import change_texts, encode_event
@@ -19,8 +18,8 @@ from agent_workbench.core.events.output_digests import with_digests
 from agent_workbench.core.settings import MEMORY_IGNORE
 from agent_workbench.system.atomic_files import make_directories, storage_error, sync_directory, sync_file, write_all
 from agent_workbench.system.command_bounds import check_record
+from agent_workbench.system.folder_trees import open_regular
 from agent_workbench.system.locks import FileLock, describe_holder
-from agent_workbench.system.regular_files import open_regular
 
 
 class AppendOnlyFile:

@@ -12,7 +12,7 @@ from agent_workbench.adapters.mcp.messages import Noticed
 from agent_workbench.core.errors import ToolError, UsageError
 from agent_workbench.core.extras import Extra, require_extra
 from agent_workbench.core.ports.tools import ServerCommand, ServerProcesses
-from agent_workbench.core.settings.tool_servers import ToolServerSettings, resolved
+from agent_workbench.core.settings.extensions import ToolServerSettings, resolved
 from agent_workbench.system.command_bounds import check_record
 
 

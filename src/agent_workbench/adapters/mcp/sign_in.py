@@ -27,8 +27,8 @@ from pydantic import AnyUrl, BaseModel
 
 from agent_workbench.core.errors import StorageError
 from agent_workbench.system.atomic_files import make_directories, write_atomically
+from agent_workbench.system.folder_trees import read_regular
 from agent_workbench.system.locks import lock_descriptor
-from agent_workbench.system.regular_files import read_regular
 
 SIGN_IN_SECONDS = 600.0
 _LOCK_SECONDS = 40.0

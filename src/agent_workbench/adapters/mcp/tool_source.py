@@ -10,7 +10,7 @@ from agent_workbench.core.errors import ConfigError, ExtraMissing, ToolError
 from agent_workbench.core.ports.tools import QuestionAnswer, ServerProcesses, SourceQuestion, SourceResult
 from agent_workbench.core.ports.workspace import OnOutput
 from agent_workbench.core.settings import Permission
-from agent_workbench.core.settings.tool_servers import ToolServerSettings
+from agent_workbench.core.settings.extensions import ToolServerSettings
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.core.tools.spec import MAX_SUMMARY_CHARS, ToolSpec, tool_prefix
 

@@ -24,8 +24,8 @@ from agent_workbench.core.repo.retrieval import Signal, SignalKind
 from agent_workbench.ranking.changing_collection import ChangingCollection, TextHit
 from agent_workbench.ranking.stems import count_stems
 from agent_workbench.system.atomic_files import storage_error
+from agent_workbench.system.folder_trees import NotRegularError, open_regular
 from agent_workbench.system.folder_watch import FolderWatch, WatchLost
-from agent_workbench.system.regular_files import NotRegularError, open_regular
 from agent_workbench.system.repo_files import change_inside, resolve_inside
 
 MAX_BYTES = 1_000_000

@@ -20,9 +20,9 @@ from agent_workbench.core.model_files import HubFile, HubName, HubRevision
 from agent_workbench.core.text.amounts import quoted
 from agent_workbench.core.version import __version__
 from agent_workbench.system.atomic_files import make_directories, storage_error
+from agent_workbench.system.folder_trees import open_regular
 from agent_workbench.system.locks import FileLock
 from agent_workbench.system.proxies import ProxyFailed, check_proxies
-from agent_workbench.system.regular_files import open_regular
 
 MOST_INFO_BYTES, MOST_INFO_SECONDS = 16 * 1024 * 1024, 60.0
 """Bounds of what a hub says about a revision."""

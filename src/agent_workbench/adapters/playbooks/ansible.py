@@ -32,7 +32,7 @@ from agent_workbench.core.playbooks import (
 )
 from agent_workbench.core.ports.workspace import Command, OnOutput, Shell, Sources
 from agent_workbench.core.repo.workspace import CommandOutcome
-from agent_workbench.core.settings.infrastructure import InfrastructureSettings, expand_home
+from agent_workbench.core.settings.extensions import InfrastructureSettings, expand_home
 from agent_workbench.core.text.amounts import quoted
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.core.tools.strict_json import JsonError, JsonValue, read_bounded_json

@@ -35,7 +35,7 @@ from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim
 from agent_workbench.core.queue.result import TaskResult, encode_result, no_task
 from agent_workbench.system.atomic_files import make_directories, storage_error, write_all, write_atomically
-from agent_workbench.system.regular_files import read_regular
+from agent_workbench.system.folder_trees import read_regular
 
 WRITING_SECONDS = 0.1
 """Time in which a file that is no task must not change before it is refused, or one that is gone not come back."""

@@ -16,7 +16,7 @@ from agent_workbench.core.errors import StorageError
 from agent_workbench.core.queue.result import RESULT_SUFFIX
 from agent_workbench.system.atomic_files import storage_error, sync_file, write_all
 from agent_workbench.system.command_bounds import check_record
-from agent_workbench.system.regular_files import open_regular
+from agent_workbench.system.folder_trees import open_regular
 
 MAX_BYTES = 1_000_000
 MAX_NAMES = 1000

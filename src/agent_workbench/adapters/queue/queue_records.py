@@ -20,8 +20,8 @@ from agent_workbench.core.ids import NO_SESSION, SessionId
 from agent_workbench.core.plan import TaskOrigin
 from agent_workbench.core.ports.task_queue import QueueState
 from agent_workbench.system.atomic_files import make_directories, storage_error, write_atomically
+from agent_workbench.system.folder_trees import read_regular
 from agent_workbench.system.locks import FileLock, describe_holder, lock_descriptor, lock_holder
-from agent_workbench.system.regular_files import read_regular
 
 LOCK_SECONDS = 30.0
 MAX_BYTES = 8_000_000

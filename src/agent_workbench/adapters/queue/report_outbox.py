@@ -11,7 +11,7 @@ from agent_workbench.core.errors import StorageError
 from agent_workbench.core.queue.result import TaskResult, decode_result, encode_result
 from agent_workbench.system.atomic_files import make_directories, storage_error, write_atomically
 from agent_workbench.system.command_bounds import check_record
-from agent_workbench.system.regular_files import read_regular
+from agent_workbench.system.folder_trees import read_regular
 
 _SUFFIX, _CONFIRMED = ".json", ".recorded.json"
 _MOST_BYTES = 8_000_000

@@ -10,8 +10,8 @@ import msgspec
 from agent_workbench.core.errors import LockedError, StorageError, TrustError
 from agent_workbench.core.queue.workers import WorkerState
 from agent_workbench.system.atomic_files import make_directories, storage_error, write_atomically
+from agent_workbench.system.folder_trees import read_regular
 from agent_workbench.system.locks import FileLock, describe_holder, lock_holder
-from agent_workbench.system.regular_files import read_regular
 
 _LOCK, _STATE, _NAMES = ".lock", ".json", "names"
 _MOST_BYTES = 1_000_000

@@ -14,8 +14,8 @@ from agent_workbench.adapters.retrieval.vectors.store_worker import LOCK
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.repo.retrieval import CacheFacts, SnapshotFacts
 from agent_workbench.system.atomic_files import storage_error
+from agent_workbench.system.folder_trees import read_regular
 from agent_workbench.system.locks import lock_holder
-from agent_workbench.system.regular_files import read_regular
 from agent_workbench.system.user_dirs import repo_key
 
 SNAPSHOTS = "snapshots"

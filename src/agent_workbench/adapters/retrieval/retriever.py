@@ -16,16 +16,15 @@ from agent_workbench.adapters.retrieval.history.folder_histories import FolderHi
 from agent_workbench.adapters.retrieval.indexer.file_parser import FileParser
 from agent_workbench.adapters.retrieval.indexer.folder_index import FolderIndex
 from agent_workbench.adapters.retrieval.indexer.index_refresher import IndexRefresher
-from agent_workbench.adapters.retrieval.indexer.parsing_tools import ParsingTools
 from agent_workbench.adapters.retrieval.indexer.saved_index import saved_status
-from agent_workbench.adapters.retrieval.indexer.worker_pool import WorkerPool
+from agent_workbench.adapters.retrieval.indexer.worker_pool import ParsingTools, WorkerPool
 from agent_workbench.adapters.retrieval.search.passages import Passages, passages
 from agent_workbench.adapters.retrieval.search.query import query_words
 from agent_workbench.adapters.retrieval.search.scoring import FoundChunk, keep_freed_memory, search
 from agent_workbench.adapters.retrieval.search.symbols import matching_symbols
 from agent_workbench.adapters.retrieval.vectors.folder_vectors import FolderVectors, MakeServer
 from agent_workbench.adapters.retrieval.vectors.note_vectors import NOTES, NoteVectors
-from agent_workbench.adapters.retrieval.worker_processes.threads import in_thread
+from agent_workbench.adapters.retrieval.worker_processes.process import in_thread
 from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.ports.workspace import Sources

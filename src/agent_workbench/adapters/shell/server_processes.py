@@ -15,9 +15,9 @@ from agent_workbench.adapters.shell.sandbox import INNER_HOME, INNER_TEMPORARY, 
 from agent_workbench.core.errors import ShellError, ToolError
 from agent_workbench.core.ports.tools import ServerCommand, ServerProcess, StandardStreams
 from agent_workbench.system.command_bounds import COMMAND_MARK
+from agent_workbench.system.folder_trees import open_regular
 from agent_workbench.system.processes import ResourceLimits, spawn
 from agent_workbench.system.programs import clean_path, find_program
-from agent_workbench.system.regular_files import open_regular
 
 _GRACE_SECONDS = 0.4
 _LINE_BYTES = 512

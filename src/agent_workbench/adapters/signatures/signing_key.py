@@ -9,7 +9,7 @@ from agent_workbench.adapters.signatures.ssh_keygen import SshKeygen
 from agent_workbench.core.errors import SigningError
 from agent_workbench.system.atomic_files import sync_directory, sync_file
 from agent_workbench.system.command_bounds import check_record
-from agent_workbench.system.regular_files import open_regular, read_regular
+from agent_workbench.system.folder_trees import open_regular, read_regular
 
 _OTHERS = 0o077
 _MOST_PUBLIC_BYTES = 20_000

@@ -24,7 +24,7 @@ from agent_workbench.adapters.signatures.ssh_keygen import SshKeygen
 from agent_workbench.core.errors import SigningError
 from agent_workbench.core.signed import PERSON_PURPOSES, SignedPurpose
 from agent_workbench.core.text.amounts import quoted
-from agent_workbench.system.regular_files import open_regular
+from agent_workbench.system.folder_trees import open_regular
 
 MOST_BYTES = 1_000_000
 MOST_LINE_CHARS = 20_000

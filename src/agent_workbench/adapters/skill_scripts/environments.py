@@ -17,7 +17,7 @@ from agent_workbench.adapters.skill_scripts.requirements import Requirements, re
 from agent_workbench.core.errors import ToolError
 from agent_workbench.core.skills import ENVIRONMENT_MARK, ENVIRONMENTS, SkillEntry, SkillOrigin, is_compiled
 from agent_workbench.system.atomic_files import make_directories, storage_error, write_atomically
-from agent_workbench.system.regular_files import read_regular
+from agent_workbench.system.folder_trees import read_regular
 
 COMPLETE = "complete"
 """File that is written last into an environment of the cache."""

@@ -10,7 +10,7 @@ from agent_workbench.adapters.skill_scripts.requirements import Requirements
 from agent_workbench.adapters.skill_scripts.script_run import ScriptBounds, run_script
 from agent_workbench.adapters.skill_scripts.setup import EnvironmentSetup
 from agent_workbench.core.errors import ConfigError, ShellError, StorageError, ToolError, error_text
-from agent_workbench.core.ports.skills import Skills
+from agent_workbench.core.ports.extensions import Skills
 from agent_workbench.core.ports.tools import SourceResult
 from agent_workbench.core.ports.workspace import OnOutput, Shell
 from agent_workbench.core.skills import FILE, SkillEntry, SkillOrigin, check_named

@@ -18,7 +18,7 @@ from aiohttp import web
 from textual_serve.server import Server
 
 from agent_workbench.core.errors import UsageError
-from agent_workbench.system.parent_process import parent_gone
+from agent_workbench.system.processes import parent_gone
 
 LOOPBACK = "127.0.0.1"
 TOKEN_BYTES = 24

@@ -5,10 +5,9 @@ from collections.abc import Collection, Iterator, Sequence
 from agent_workbench.core.dispatch.preparation import PlanApproval
 from agent_workbench.core.errors import JournalError, UsageError
 from agent_workbench.core.events import ActionDecided, ActionResult, Recorded, SessionResumed, SessionStarted
-from agent_workbench.core.history.signed_approvals import contradictions
+from agent_workbench.core.history.signed_approvals import contradictions, decision_message
 from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import SessionId, TaskId
-from agent_workbench.core.inbox.signed_decisions import decision_message
 from agent_workbench.core.plan import Task
 from agent_workbench.core.plan.estimates import Estimate
 from agent_workbench.core.ports.shared_state import Signatures

@@ -9,9 +9,8 @@ from msgspec.structs import replace
 
 from agent_workbench.api.dispatch.approvals import PlanApprovals
 from agent_workbench.api.trusted_repo import require_trust, say_nothing, trusted_repo
-from agent_workbench.bootstrap.database import machine_name
-from agent_workbench.bootstrap.machine import local_machine
-from agent_workbench.bootstrap.signatures import shared_signatures
+from agent_workbench.bootstrap.database import machine_name, shared_signatures
+from agent_workbench.bootstrap.shared_resources import local_machine
 from agent_workbench.bootstrap.stores import user_name
 from agent_workbench.bootstrap.task_queue import DEFAULT_PROJECT, dispatched_definition, project_queue
 from agent_workbench.bootstrap.worker import worker_files, worker_registry
@@ -27,13 +26,13 @@ from agent_workbench.core.dispatch.progress import (
 from agent_workbench.core.errors import JournalError, PlanError, StorageError, UsageError, error_text
 from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.inbox import InboxFilter
-from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.plan import Plan, TaskStatus
 from agent_workbench.core.plan.needs import Needs
 from agent_workbench.core.ports.stores import SessionStore
 from agent_workbench.core.ports.task_queue import ENDED, QueuedTask
 from agent_workbench.core.queue.routing import unmet_needs
 from agent_workbench.core.queue.workers import Fleet, WorkerPresence, WorkerRecord
+from agent_workbench.core.session_request import Invocation
 
 if TYPE_CHECKING:
     from agent_workbench.api.sessions.inbox import RepoInbox

@@ -10,8 +10,8 @@ from agent_workbench.bootstrap.skill_tools import environment_setup, skill_folde
 from agent_workbench.core.errors import LockedError, ToolError
 from agent_workbench.core.events import SessionLeft
 from agent_workbench.core.history.session_choice import SessionQuery
-from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.ports.tools import SourceResult
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.core.skills import check_named
 from agent_workbench.core.tools.skill_tools import RUN_PYTHON_SCRIPT, SKILL_SPECS

@@ -8,7 +8,7 @@ from agent_workbench.api.trusted_repo import repo_or_folder, say_nothing, settin
 from agent_workbench.bootstrap.repo_context import Say, find_repo
 from agent_workbench.bootstrap.skill_tools import skill_folders
 from agent_workbench.core.errors import RepoError, SkillError
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.skills import SkillEntry, SkillPlace
 
 if TYPE_CHECKING:  # loaded by the calls that need it
@@ -80,7 +80,7 @@ async def discipline_prompt(invocation: Invocation, consultant: str) -> tuple[st
     Raises `UsageError` for an unknown consultant, `SkillError` for a missing discipline.
     """
     from agent_workbench.core.consult.requests import PROTOCOLS, consultant_named
-    from agent_workbench.engine.consult.prompt import RULE
+    from agent_workbench.engine.consult.context import RULE
 
     discipline = consultant_named(consultant).discipline
     root = (await find_repo(invocation)).root

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from agent_workbench.api.trusted_repo import repo_or_folder
 from agent_workbench.bootstrap.repo_context import Say
 from agent_workbench.core.errors import UsageError, WorkbenchError
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.text.amounts import did_you_mean, quoted
 
 if TYPE_CHECKING:  # loaded by the calls that need it
     from agent_workbench.adapters.mcp.tool_source import McpServer
     from agent_workbench.core.diagnostics import ListedServer, ServerTest
     from agent_workbench.core.ports.tools import SchemaValidator
-    from agent_workbench.core.settings.tool_servers import ToolServerSettings
+    from agent_workbench.core.settings.extensions import ToolServerSettings
 
 TEST_SECONDS = 60.0
 THIS_TEST = "`agent mcp test`"

@@ -10,7 +10,7 @@ from agent_workbench.api.trusted_repo import redactor_of
 from agent_workbench.bootstrap.forge import forge_lock, repo_forge
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.forge.issue_task import issue_of
-from agent_workbench.core.rules.foreign_tasks import local_person_reason
+from agent_workbench.core.rules.modes import local_person_reason
 from agent_workbench.views.reports.forge_comments import ProposalComment, proposal_comment
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.core.errors import ConfigError, JournalError, TargetMoved, UsageError
 from agent_workbench.core.history.anchors import read_trailers
 from agent_workbench.core.ids import CommitId, TaskId
-from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.plan import Task
 from agent_workbench.core.ports.forge import ShownPullRequest
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.text.sanitizer import sanitize_line
 
 if TYPE_CHECKING:  # loaded when they are needed

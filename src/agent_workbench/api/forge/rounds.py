@@ -28,10 +28,10 @@ from agent_workbench.core.forge.commands import CommandVerb, CommentCommand, rea
 from agent_workbench.core.forge.issue_task import issue_definition, issue_of, issue_task_id, retry_of
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.inbox import InboxChoice, Reference
-from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.plan import Task, TaskOrigin
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState
 from agent_workbench.core.proposals import Verdict
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.views.reports.forge_comments import answer_comment, queued_comment, refused_comment
 

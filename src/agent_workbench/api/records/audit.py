@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.core.errors import StorageError, WorkbenchError, error_text
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.text.amounts import counted_text
 
 if TYPE_CHECKING:  # loaded when a question is asked

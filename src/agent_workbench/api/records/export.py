@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from agent_workbench.api.records.session_queries import exported_events, files_between
 from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.core.errors import StorageError
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 
 if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.bootstrap.repo_context import RepoContext
@@ -30,8 +30,8 @@ class ExportFormat(StrEnum):
 async def export_session(invocation: Invocation, session: str, form: ExportFormat, task: str = "") -> str:
     """Return a session as one document, the Markdown about one `task` if named; raise `UsageError`, `JournalError`."""
     from agent_workbench.core.fold import fold_all
+    from agent_workbench.views.reports.json_documents import session_document
     from agent_workbench.views.reports.pull_request import pull_request
-    from agent_workbench.views.reports.session_document import session_document
 
     events = await exported_events(invocation, session, whole=form is ExportFormat.JSON)
     state = fold_all(events)

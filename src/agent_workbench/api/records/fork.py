@@ -8,7 +8,7 @@ from agent_workbench.bootstrap.stores import system_clock
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.ids import SessionId
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.version import __version__
 
 if TYPE_CHECKING:  # loaded when they are needed
@@ -54,7 +54,7 @@ async def fork_session(invocation: Invocation, session: str, at: int | None) -> 
 
 async def _told(repo: "RepoContext", point: "ForkPoint") -> tuple[str, ...]:
     """Return the state that a fork continues from; raise `WorkspaceError` if git has pruned its files."""
-    from agent_workbench.views.sessions.fork import fork_lines
+    from agent_workbench.views.sessions.session_tree import fork_lines
 
     run = point.state.run
     try:

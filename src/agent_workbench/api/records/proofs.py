@@ -11,7 +11,7 @@ from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.bootstrap.stores import tombstones
 from agent_workbench.core.errors import JournalError, StorageError, UsageError, WorkspaceError
 from agent_workbench.core.ids import SESSION_ID, SessionId, session_id
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 
 if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.adapters.git.repository import Repository
@@ -91,8 +91,7 @@ async def _prover(repo: "RepoContext", settings: "Settings") -> "Prover":
     if not settings.database.active or not settings.database.remote:
         return Prover(repo.repository, sessions, tombstones())
     from agent_workbench.api.records.signed_anchors import SignedAnchors
-    from agent_workbench.bootstrap.database import session_refs
-    from agent_workbench.bootstrap.signatures import shared_signatures
+    from agent_workbench.bootstrap.database import session_refs, shared_signatures
 
     signed = SignedAnchors(session_refs(repo, settings), shared_signatures(repo, settings.database))
     return Prover(repo.repository, sessions, tombstones(), signed)

@@ -16,7 +16,7 @@ from agent_workbench.api.trusted_repo import redactor_of, trusted_repo
 from agent_workbench.core.errors import UsageError, WorkspaceError
 from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import SessionId
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 
 if TYPE_CHECKING:
     from agent_workbench.bootstrap.repo_context import RepoContext

@@ -1,26 +1,28 @@
-"""Queries of the CLI and the host about recorded sessions: find one, read its events, rebuild or re-ask its prompts."""
+"""Queries about recorded sessions: find one, read or search its events, rebuild or re-ask its prompts."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.api.models import model_named
 from agent_workbench.api.trusted_repo import check_person, redactor_of, trusted_repo
 from agent_workbench.bootstrap.repo_context import Say
-from agent_workbench.core.errors import UsageError, WorkspaceError
+from agent_workbench.core.errors import JournalError, StorageError, UsageError, WorkspaceError
 from agent_workbench.core.history.session_choice import SessionQuery
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.version import __version__
+from agent_workbench.views.sessions.record_search import RecordMatches, search_events, subject_text
 
-if TYPE_CHECKING:  # loaded when they are needed
+if TYPE_CHECKING:
     from agent_workbench.bootstrap.repo_context import RepoContext
     from agent_workbench.core.events import Recorded
-    from agent_workbench.core.history.replay_pace import ReproducedPrompt
-    from agent_workbench.core.history.summaries import SessionSummary
+    from agent_workbench.core.history.replay_marks import ReproducedPrompt
     from agent_workbench.core.ids import SessionId, TaskId
     from agent_workbench.core.model import Message
     from agent_workbench.core.ports.stores import SessionStore
@@ -189,3 +191,46 @@ async def files_between(repo: "RepoContext", before: str, after: str) -> "tuple[
         return await repo.repository.diff_stat(before, after) if before and after else None
     except WorkspaceError:
         return None  # a session from elsewhere, or its objects were pruned
+
+
+class FoundInSession(Struct, frozen=True):
+    """Matches in one session; `problem` says why it could not be read (empty: it could)."""
+
+    session: SessionSummary
+    found: RecordMatches
+    problem: str = ""
+
+
+async def search_sessions(invocation: Invocation, asked: str) -> AsyncIterator[FoundInSession]:
+    """Yield the sessions with a match or a problem, newest first.
+
+    Events that a fork shares with its parent are searched in the parent alone.
+    """
+    repo, settings = await trusted_repo(invocation)
+    store = await asyncio.to_thread(repo.sessions, settings)
+    sessions = await store.summaries()
+    names = {session.id for session in sessions}
+    for session in sessions:
+        copied = session.parent_seq if session.parent in names else None
+        try:
+            events = await store.read(session.id, whole=True)
+            found = await asyncio.to_thread(search_events, events[0 if copied is None else copied + 1 :], asked)
+        except (JournalError, StorageError) as error:
+            yield FoundInSession(session, RecordMatches(asked), str(error))
+            continue
+        if found.count:
+            yield FoundInSession(session, found)
+
+
+async def closest_sessions(invocation: Invocation, asked: str, limit: int) -> tuple[SessionSummary, ...]:
+    """Return at most `limit` sessions that are about some of the words, best first, for words that none holds."""
+    from agent_workbench.bootstrap.code_search import rank_texts
+
+    repo, settings = await trusted_repo(invocation)
+    store = await asyncio.to_thread(repo.sessions, settings)
+    sessions, texts = [], []
+    for session in await store.summaries():
+        with suppress(JournalError, StorageError):  # the search has reported it
+            texts.append(await asyncio.to_thread(subject_text, await store.read(session.id, whole=True)))
+            sessions.append(session)
+    return tuple(sessions[number] for number in await asyncio.to_thread(rank_texts, texts, asked, limit))

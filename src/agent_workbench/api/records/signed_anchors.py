@@ -8,9 +8,8 @@ from agent_workbench.core.errors import ConfigError, JournalError, SigningError,
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.history.anchors import Anchor, FoundAnchors
 from agent_workbench.core.history.commit_proof import RecordedApproval, TrailerProof
-from agent_workbench.core.history.signed_approvals import signed_decisions
+from agent_workbench.core.history.signed_approvals import decision_message, signed_decisions
 from agent_workbench.core.ids import CommitId, SessionId
-from agent_workbench.core.inbox.signed_decisions import decision_message
 from agent_workbench.core.ports.shared_state import SessionRefs, Signatures
 from agent_workbench.core.signed import SignedPurpose
 

@@ -1,12 +1,16 @@
-"""Feeds of a session: all events for each reader, and updates of which a slow reader gets the newest."""
+"""Feeds of a session: all events for each reader, the newest update, and what the session waits for."""
 
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from enum import StrEnum
+
+from msgspec import Struct
 
 from agent_workbench.core.errors import JournalError
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.views.gate.gate_bar import progress_text
 
@@ -120,3 +124,42 @@ class UpdateFeed:
             if text := progress_text(self.newest):
                 run = self.newest.state.run
                 self.say(f"{run.task}: {text}" if run is not None else text)
+
+
+class Awaited(StrEnum):
+    """Input of a person without which the session does not continue."""
+
+    NOTHING = "nothing"
+    """The session works."""
+    WORDS = "words"
+    """Nothing is at work: a task, or a message of a chat."""
+    DECISION = "decision"
+    RETRY = "retry"
+    """Something outside failed."""
+    RESUMPTION = "resumption"
+    """The task is paused."""
+
+
+class Wait(Struct, frozen=True):
+    """Awaited input; for a decision also the `proposal` that no rule and no hook decides."""
+
+    awaited: Awaited
+    proposal: Proposal | None = None
+
+
+def wait_of(state: SessionState) -> Wait:
+    """Return what a session in this state waits for."""
+    from agent_workbench.engine.approval.policy import ruling  # engine and adapters are loaded by the calls
+    from agent_workbench.engine.flow import AwaitGo, AwaitRetry, Decide, Idle, next_move
+
+    match next_move(state):
+        case Idle():
+            return Wait(Awaited.WORDS)
+        case AwaitRetry():
+            return Wait(Awaited.RETRY)
+        case AwaitGo():
+            return Wait(Awaited.RESUMPTION)
+        case Decide(proposal=proposal) if ruling(state, proposal) is None:
+            return Wait(Awaited.DECISION, proposal)
+        case _:
+            return Wait(Awaited.NOTHING)

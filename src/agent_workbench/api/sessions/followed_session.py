@@ -19,10 +19,8 @@ from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxChoice, reference_to
 from agent_workbench.core.intents import ApproveProposal, Intent, Leave, RejectProposal, SkipProposal
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
-from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.proposals import OFFER_NOTES, Verdict, shown_sha
-from agent_workbench.core.session_end import SessionEnd
-from agent_workbench.core.session_request import OpenMode, SessionRequest
+from agent_workbench.core.session_request import Invocation, OpenMode, SessionEnd, SessionRequest
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.engine.runtime.intent_queue import answered
 from agent_workbench.engine.runtime.publisher import UpdatePublisher

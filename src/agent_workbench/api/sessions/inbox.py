@@ -32,11 +32,11 @@ from agent_workbench.core.inbox import (
     time_after,
 )
 from agent_workbench.core.inbox.waiting_items import may_expire, waiting_item
-from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.live import Followed
 from agent_workbench.core.patch.selection import HunkChoice, PartialDiff, partial_diff, selectable_parts
 from agent_workbench.core.patch.values import LeftOut
 from agent_workbench.core.proposals import KEEP_CHANGES, Proposal, Verdict
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.settings.worker import ParkedEnd, WorkerSettings
 from agent_workbench.core.state.session_state import SessionState

@@ -8,8 +8,8 @@ from agent_workbench.core.errors import StorageError
 from agent_workbench.core.events import ActionFinished, ActionResult, SessionLeft
 from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.ids import SessionId
-from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.proposals import OFFER_NOTES, PROPOSE_PLAN
+from agent_workbench.core.session_request import Invocation
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.bootstrap.repo_context import RepoContext

@@ -14,10 +14,9 @@ from agent_workbench.core.ids import NO_SESSION, SessionId
 from agent_workbench.core.intents import ApproveProposal, Intent
 from agent_workbench.core.intents.outcomes import Refused
 from agent_workbench.core.intents.plan import ProposePlan
-from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.proposals import Proposal, ProposalStage, is_too_long, shown_sha
-from agent_workbench.core.session_request import OpenMode, SessionRequest
+from agent_workbench.core.session_request import Invocation, OpenMode, SessionRequest
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.state.steps import newest_steps
 

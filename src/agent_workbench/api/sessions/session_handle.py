@@ -10,7 +10,7 @@ from agent_workbench.core.errors import ExitCode, WorkbenchError
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.intents import Intent
 from agent_workbench.core.intents.outcomes import Outcome
-from agent_workbench.core.session_end import SessionEnd
+from agent_workbench.core.session_request import SessionEnd
 
 
 class Driver(Protocol):

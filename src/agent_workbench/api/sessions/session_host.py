@@ -18,10 +18,8 @@ from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.ids import NO_SESSION, SessionId, TaskId, session_id
 from agent_workbench.core.inbox import InboxChoice, InboxFilter, InboxItem, InboxReceipt, Reference
 from agent_workbench.core.intents import Leave
-from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.queue.routing import RoutingDecision, bounded
-from agent_workbench.core.session_end import TaskOutcome
-from agent_workbench.core.session_request import OpenMode, SessionRequest
+from agent_workbench.core.session_request import Invocation, OpenMode, SessionRequest, TaskOutcome
 
 Note = Callable[[SessionId], Awaitable[None]]
 

@@ -15,10 +15,10 @@ from agent_workbench.bootstrap.repo_context import RepoContext, Say
 from agent_workbench.bootstrap.stores import system_clock
 from agent_workbench.bootstrap.task_queue import check_unplanned, session_plans, withdraw_tasks
 from agent_workbench.core.errors import SandboxError
-from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.plan import is_queued
 from agent_workbench.core.proposals import USER
 from agent_workbench.core.repo.workspace import SandboxFacts
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.version import __version__
 
 if TYPE_CHECKING:

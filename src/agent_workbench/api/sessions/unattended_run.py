@@ -14,7 +14,7 @@ from agent_workbench.core.errors import task_locked
 from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.ids import NO_SESSION, TaskId
 from agent_workbench.core.intents import Leave
-from agent_workbench.core.session_end import SessionEnd, TaskOutcome, TaskOutcomeKind
+from agent_workbench.core.session_request import SessionEnd, TaskOutcome, TaskOutcomeKind
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.core.ports.session_host import SessionHandle

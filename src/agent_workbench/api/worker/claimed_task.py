@@ -45,8 +45,8 @@ from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim, TaskQueue
 from agent_workbench.core.queue.result import ENDS, TaskResult
 from agent_workbench.core.queue.workers import WorkerJob
-from agent_workbench.core.session_end import SessionEnd
-from agent_workbench.views.reports.task_result import task_result
+from agent_workbench.core.session_request import SessionEnd
+from agent_workbench.views.reports.task_report import task_result
 
 if TYPE_CHECKING:  # loaded with the first session
     from agent_workbench.adapters.queue.queued_plan import QueuedPlan

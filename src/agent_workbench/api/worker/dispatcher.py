@@ -10,7 +10,7 @@ from agent_workbench.core.errors import LockedError, StorageError
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.ports.task_queue import TaskClaim, TaskQueue
 from agent_workbench.core.queue.workers import WorkerJob
-from agent_workbench.core.session_end import SessionEnd
+from agent_workbench.core.session_request import SessionEnd
 
 LEASE_SECONDS = 120.0
 SHARED_LEASE_SECONDS = 40.0

@@ -8,7 +8,7 @@ from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.ids import NO_SESSION, SessionId
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.queue.workers import LogLevel, WorkerLine
-from agent_workbench.core.session_end import SessionEnd
+from agent_workbench.core.session_request import SessionEnd
 
 WriteLine = Callable[[WorkerLine], None]
 

@@ -14,10 +14,10 @@ from agent_workbench.bootstrap.task_queue import in_database, project_queue, que
 from agent_workbench.bootstrap.worker import spending, worker_files, worker_registry
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxItem
-from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.plan import TaskOrigin
 from agent_workbench.core.ports.task_queue import ProjectQueue, QueuedTask, QueueState
 from agent_workbench.core.queue.workers import ParkedTask, RunningTask, WorkerReport
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.views.inbox import view_inbox
 
 if TYPE_CHECKING:

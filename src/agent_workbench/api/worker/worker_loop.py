@@ -13,7 +13,7 @@ from agent_workbench.api.worker.refused_files import RefusedFiles, WorkerLog
 from agent_workbench.core.errors import ExitCode, SigningError, StorageError, error_text
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.queue.schedule import Schedule
-from agent_workbench.core.session_end import SessionEnd
+from agent_workbench.core.session_request import SessionEnd
 
 LOOK_SECONDS = 0.2
 THOROUGH_SECONDS = 5.0

@@ -23,10 +23,9 @@ from agent_workbench.bootstrap.inbox import repo_decisions
 from agent_workbench.bootstrap.stores import system_clock
 from agent_workbench.core.diagnostics import endpoint_lines
 from agent_workbench.core.errors import ExitCode, StorageError, WorkbenchError, error_text
-from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.queue.schedule import Schedule
 from agent_workbench.core.queue.workers import WorkerRecord, WorkerState
-from agent_workbench.core.session_end import SessionEnd
+from agent_workbench.core.session_request import Invocation, SessionEnd
 from agent_workbench.core.settings.models import SHORT_FORM
 
 if TYPE_CHECKING:
@@ -295,7 +294,7 @@ async def enter_fleet(repo: "RepoContext", settings: "Settings", project: str, e
     A database that is away does not keep it from starting.
     """
     from agent_workbench.bootstrap.database import machine_name
-    from agent_workbench.bootstrap.machine import local_machine
+    from agent_workbench.bootstrap.shared_resources import local_machine
     from agent_workbench.bootstrap.worker import recorded_answers, worker_names, worker_registry
 
     names = await worker_names(repo, project)

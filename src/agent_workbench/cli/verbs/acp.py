@@ -9,7 +9,7 @@ from pathlib import Path
 from agent_workbench.cli.options import add_model_flags, overrides
 from agent_workbench.cli.output import say, say_aside
 from agent_workbench.core.errors import ExitCode, UsageError
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 
 
 def configure(verb: argparse.ArgumentParser) -> None:

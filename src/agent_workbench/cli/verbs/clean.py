@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from agent_workbench.cli.options import whole_number
 from agent_workbench.cli.output import say, say_json
 from agent_workbench.core.errors import ExitCode, WorkbenchError, error_text
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.text.amounts import bytes_text, counted_text
 from agent_workbench.core.text.sanitizer import sanitize_line
 

@@ -10,7 +10,7 @@ from msgspec import to_builtins
 from agent_workbench.cli.options import add_verb
 from agent_workbench.cli.output import say, say_json
 from agent_workbench.core.errors import ExitCode
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 
 
 def configure(verb: argparse.ArgumentParser) -> None:

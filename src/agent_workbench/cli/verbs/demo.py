@@ -12,7 +12,7 @@ from pathlib import Path
 from agent_workbench.cli.output import say_last
 from agent_workbench.cli.verbs.run import run_tasks
 from agent_workbench.cli.verbs.tui import check_terminal, open_workbench
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation, SessionRequest
 
 READABLE_TOKENS_PER_SECOND = 90.0
 
@@ -32,7 +32,6 @@ def execute(options: argparse.Namespace) -> int:
     from agent_workbench.api.set_up import write_demo
     from agent_workbench.core.history.session_choice import SessionQuery
     from agent_workbench.core.proposal_kinds import opened_by
-    from agent_workbench.core.session_request import SessionRequest
 
     folder = options.folder or Path(tempfile.mkdtemp(prefix="agent-demo-")) / "shop"
     flags, pace = (opened_by("--yes"), 0.0) if options.headless else ({}, READABLE_TOKENS_PER_SECOND)

@@ -12,7 +12,7 @@ from agent_workbench.cli.output import say
 from agent_workbench.cli.questions import ProgressLine
 from agent_workbench.core.diagnostics import Finding, Health
 from agent_workbench.core.errors import ExitCode
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 
 MARKS = {Health.GOOD: "✓", Health.WARNING: "!", Health.BAD: "✗"}
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from agent_workbench.cli.options import add_verb, event_number
 from agent_workbench.cli.output import say, say_document
 from agent_workbench.core.errors import ExitCode, UsageError
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 
 if TYPE_CHECKING:
     from agent_workbench.cli.options import Verbs

@@ -11,7 +11,7 @@ from msgspec import to_builtins
 from agent_workbench.cli.options import add_verb, event_number
 from agent_workbench.cli.output import say, say_json
 from agent_workbench.core.errors import ExitCode
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 
 if TYPE_CHECKING:
     from agent_workbench.cli.options import Verbs

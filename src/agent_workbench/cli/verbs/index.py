@@ -13,7 +13,7 @@ from agent_workbench.cli.options import add_verb, whole_number
 from agent_workbench.cli.output import say, say_aside, say_json
 from agent_workbench.cli.questions import ProgressLine
 from agent_workbench.core.errors import ExitCode
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.views.code import index_words
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from agent_workbench.cli.output import say
 from agent_workbench.core.errors import ExitCode
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 
 if TYPE_CHECKING:
     from agent_workbench.core.local_models import ModelChoice

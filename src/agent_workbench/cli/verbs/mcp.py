@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from agent_workbench.cli.options import MOST_PORT, add_verb, whole_number
 from agent_workbench.cli.output import say, say_aside, say_json
 from agent_workbench.core.errors import ExitCode, UsageError
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 
 if TYPE_CHECKING:
     from agent_workbench.cli.options import Verbs
@@ -59,13 +59,13 @@ def serve(options: argparse.Namespace) -> int:
     parent = os.getppid()  # before the SDK is loaded, which takes a moment
     invocation = Invocation(Path.cwd(), os.environ, {}, unconfined=options.unconfined)
     if options.http:
-        from agent_workbench.mcp.transport import serve_http
+        from agent_workbench.mcp.protocol_server import serve_http
 
         serve_http(invocation, options.port, _say_served, parent, name=options.host)
     elif options.host:
         raise UsageError(f"--host {options.host} goes with --http", advice="say: agent mcp serve --http --host NAME")
     else:
-        from agent_workbench.mcp.transport import serve_stdio
+        from agent_workbench.mcp.protocol_server import serve_stdio
 
         if sys.stdin is None or sys.stdout is None:
             raise UsageError("standard input or output is closed", advice="a client starts this with a pipe for both")
@@ -250,7 +250,7 @@ def logout(options: argparse.Namespace) -> int:
 def add(options: argparse.Namespace) -> int:
     """Write the server into a settings file and print which."""
     from agent_workbench.api.extensions.tool_servers import add_server
-    from agent_workbench.core.settings.tool_servers import ToolServerSettings
+    from agent_workbench.core.settings.extensions import ToolServerSettings
 
     if bool(options.command) == bool(options.url):
         example = f"`agent mcp add {options.name} --command uvx some-server`, or --url https://host/mcp"

@@ -12,8 +12,8 @@ from agent_workbench.cli.output import say, say_document
 from agent_workbench.cli.verbs.tui import check_terminal
 from agent_workbench.core.errors import ExitCode, TargetMoved
 from agent_workbench.core.ids import TaskId, task_id
-from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.repo.workspace import MergeMethod, MergeOutcome
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.text.sanitizer import sanitize_line, sanitize_whole
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from agent_workbench.cli.output import say, say_aside
 from agent_workbench.cli.verbs.plan_new import configure_new, new_tasks
 from agent_workbench.core.errors import ExitCode, PlanError, UsageError
 from agent_workbench.core.ids import TaskId, task_id
-from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.plan import Plan, Task, TaskStatus, check_plan, next_id
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.text.amounts import counted_text
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from agent_workbench.cli.options import add_model_flags, overrides
 from agent_workbench.cli.output import say
 from agent_workbench.core.errors import ExitCode, PlanError, UsageError
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 
 if TYPE_CHECKING:
     from agent_workbench.api.sessions.plan_requests import PlanRequestState

@@ -14,10 +14,10 @@ from agent_workbench.cli.options import event_number
 from agent_workbench.cli.output import say, say_json
 from agent_workbench.cli.verbs.tui import check_terminal, open_workbench
 from agent_workbench.core.errors import ExitCode, UsageError
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation, OpenMode, SessionRequest
 
 if TYPE_CHECKING:
-    from agent_workbench.core.history.replay_pace import ReproducedPrompt
+    from agent_workbench.core.history.replay_marks import ReproducedPrompt
 
 
 def configure(verb: argparse.ArgumentParser) -> None:
@@ -44,7 +44,6 @@ def execute(options: argparse.Namespace) -> int:
     if options.json:
         raise UsageError("--json tells of a session that is made again", advice="say --rerun or --against MODEL too")
     check_terminal("agent replay", "`agent sessions show` prints a session, `agent replay --rerun` makes it again")
-    from agent_workbench.core.session_request import OpenMode, SessionRequest
 
     return open_workbench(invocation, SessionRequest(OpenMode.REPLAY, options.session, at))
 

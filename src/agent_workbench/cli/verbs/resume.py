@@ -10,7 +10,7 @@ from agent_workbench.cli.options import add_model_flags, add_verb, overrides
 from agent_workbench.cli.verbs.run import add_policy_flags, add_print_flags, run_tasks, unattended_invocation
 from agent_workbench.cli.verbs.tui import check_terminal, open_workbench
 from agent_workbench.core.errors import UsageError
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation, SessionRequest
 
 if TYPE_CHECKING:
     from agent_workbench.cli.options import Verbs
@@ -34,7 +34,6 @@ def resume(options: argparse.Namespace) -> int:
     """Open the workbench on the session, or continue its task unattended."""
     from agent_workbench.api.records.session_queries import stopped_session
     from agent_workbench.core.history.session_choice import SessionQuery
-    from agent_workbench.core.session_request import SessionRequest
 
     said = [name for name in ("yes", "commands", "policy", "unconfined", "json", "verbose") if getattr(options, name)]
     if said and not options.headless:

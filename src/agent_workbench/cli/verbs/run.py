@@ -17,8 +17,7 @@ from agent_workbench.cli.options import add_model_flags, add_words, overrides, s
 from agent_workbench.cli.output import drop_output, say_aside, say_last
 from agent_workbench.core.errors import ExitCode, ModelError, UsageError
 from agent_workbench.core.ids import task_id
-from agent_workbench.core.invocation import Invocation
-from agent_workbench.core.session_end import SessionEnd, TaskOutcomeKind
+from agent_workbench.core.session_request import Invocation, SessionEnd, TaskOutcomeKind
 from agent_workbench.core.text.sanitizer import sanitize
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from agent_workbench.cli.options import whole_number
 from agent_workbench.cli.output import say, say_aside, say_cells, say_json
 from agent_workbench.cli.questions import ProgressLine
 from agent_workbench.core.errors import ExitCode, UsageError
-from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.views.code import index_words, matched_words, reasons_of, share_bar, vector_words
 from agent_workbench.views.reports.json_documents import results_document

@@ -16,7 +16,7 @@ from agent_workbench.cli.verbs import record_search as sessions_search
 from agent_workbench.cli.verbs import resume as sessions_resume
 from agent_workbench.cli.verbs.verify import exit_code, say_proof
 from agent_workbench.core.errors import ExitCode, UsageError
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 
 if TYPE_CHECKING:
     pass
@@ -98,7 +98,7 @@ def show(options: argparse.Namespace) -> int:
 def show_prompt(invocation: Invocation, options: argparse.Namespace) -> int:
     """Print the receipt of a prompt, with `--text` also its messages."""
     from agent_workbench.api.records.session_queries import prompt_receipt
-    from agent_workbench.views.receipt.text_lines import head_lines, table_lines
+    from agent_workbench.views.receipt.receipt import head_lines, table_lines
 
     view, messages = asyncio.run(prompt_receipt(invocation, options.session, _prompt_number(options.prompt)))
     told = messages if options.text else ()

@@ -9,7 +9,7 @@ from pathlib import Path
 from agent_workbench.cli.output import say
 from agent_workbench.cli.questions import agrees
 from agent_workbench.core.errors import ExitCode, TrustError
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 
 # `--yes` without a digest.
 ANYTHING = "*"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from agent_workbench.cli.options import MOST_PORT, add_model_flags, add_words, overrides, task_words, whole_number
 from agent_workbench.cli.output import say
 from agent_workbench.core.errors import ExitCode, UsageError
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation, OpenMode, SessionRequest
 
 if TYPE_CHECKING:
     from agent_workbench.core.session_request import SessionRequest
@@ -39,7 +39,6 @@ def execute(options: argparse.Namespace) -> int:
     if not options.served:
         check_terminal("agent tui", "`agent run` works without one, `agent tui --web` in a browser")
     from agent_workbench.api.screen_services import first_run
-    from agent_workbench.core.session_request import OpenMode, SessionRequest
 
     invocation = Invocation(Path.cwd(), os.environ, overrides(options))
     # A task in words is a new one, whatever is unfinished; in a session that is named they are said to it.

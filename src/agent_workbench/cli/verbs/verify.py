@@ -12,7 +12,7 @@ from msgspec import to_builtins
 
 from agent_workbench.cli.output import say, say_json
 from agent_workbench.core.errors import ExitCode
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 
 if TYPE_CHECKING:
     from agent_workbench.core.history.journal_proof import Proof

@@ -11,8 +11,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from agent_workbench.core.checks.results import CheckResult
-from agent_workbench.core.patch.globs import literal_glob
-from agent_workbench.core.patch.paths import fold_path, takes_place_of
+from agent_workbench.core.patch.paths import fold_path, literal_glob, takes_place_of
 from agent_workbench.core.patch.values import FileOperation, FilePatch, LineKind
 from agent_workbench.core.plan import Task
 from agent_workbench.core.plan.task_words import asks_for_test, is_about_failures, keeps_tests, named_words

@@ -1,4 +1,4 @@
-"""Findings in a consultant's answer: their severity and place, and the counts of its last line."""
+"""Findings in a consultant's answer: its bounded text, their severity and place, and the counts of its last line."""
 
 import re
 from collections.abc import Iterable
@@ -25,6 +25,10 @@ _NUMBERED = (
     re.compile(r"(\d{1,4}) entr(?:y|ies) (?:ready for brain_write|passed quality gate)", re.IGNORECASE),
 )
 _NONE = re.compile(r"no novel learnings in this session", re.IGNORECASE)
+
+MAX_ANSWER_CHARS = 100_000
+_OPEN, _FENCE = "```json", "```"
+_NAMES = ('"status"', '"phase"')
 
 
 class Severity(StrEnum):
@@ -129,3 +133,20 @@ def last_line(text: str) -> str:
     """Return the last line that is not blank, without emphasis."""
     lines = (line.strip(" \t\r*_`#>") for line in reversed(text.split("\n")[-50:]))
     return next(filter(None, lines), "")[:500]
+
+
+def without_stray_json(text: str) -> str:
+    """Return the text without a last block of JSON that reports a status and a phase, and without trailing blanks."""
+    kept = text.rstrip()
+    if not kept.endswith(_FENCE):
+        return kept
+    start = kept.rfind(_OPEN, 0, len(kept) - len(_FENCE))
+    if start < 0 or not all(name in kept[start:] for name in _NAMES):
+        return kept
+    inside = kept[start + len(_OPEN) : -len(_FENCE)]
+    return kept if _FENCE in inside else kept[:start].rstrip()
+
+
+def bounded(text: str) -> tuple[str, int]:
+    """Return at most `MAX_ANSWER_CHARS` characters of the text, and how many are left out."""
+    return text[:MAX_ANSWER_CHARS], max(0, len(text) - MAX_ANSWER_CHARS)

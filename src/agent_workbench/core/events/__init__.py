@@ -5,18 +5,27 @@ A body's field may be added with a default; anything else is a new schema versio
 
 from msgspec import Struct
 
-from agent_workbench.core.events.chat import ChatReplied, ChatShortened, ChatStarted
-from agent_workbench.core.events.consult import ConsultantAnswered, ConsultantAsked, ConsultStatus
+from agent_workbench.core.events.consult import (
+    ChatReplied,
+    ChatShortened,
+    ChatStarted,
+    ConsultantAnswered,
+    ConsultantAsked,
+    ConsultStatus,
+    KnowledgeFound,
+    NotesOffered,
+    OfferedNote,
+)
 from agent_workbench.core.events.gate import (
     AbortAsked,
     ActionDecided,
     ActionProposed,
+    HookAnswered,
+    HookStarted,
     PauseChanged,
     ProposalReplaced,
     UndoAsked,
 )
-from agent_workbench.core.events.hooks import HookAnswered, HookStarted
-from agent_workbench.core.events.knowledge import KnowledgeFound, NotesOffered, OfferedNote
 from agent_workbench.core.events.plan import (
     Author,
     DispatchedTask,

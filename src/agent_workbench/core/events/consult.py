@@ -1,9 +1,11 @@
-"""Events of consultations: what a consultant was asked, with everything its prompt is made of, and its answer."""
+"""Events beside the tasks: consultations, the open and the end of a chat, and notes that were found or are offered."""
 
 from enum import StrEnum
 
 from agent_workbench.core.consult.attempts import ConsultAttempt
 from agent_workbench.core.recorded_value import RecordedValue
+from agent_workbench.core.repo.retrieval import Chunk
+from agent_workbench.core.tools.spec import ToolSpec
 
 
 class ConsultantAsked(RecordedValue, frozen=True):
@@ -66,3 +68,65 @@ class ConsultantAnswered(RecordedValue, frozen=True):
     def dollars(self) -> float:
         """Dollars of all attempts."""
         return sum(each.dollars for each in self.attempts)
+
+
+class KnowledgeFound(RecordedValue, frozen=True):
+    """The notes were searched for a task's words. Each of `notes` is an excerpt; its `symbol` is the note's title.
+
+    `problem` says why some notes, or all of them, could not be searched (empty: all were).
+    """
+
+    query: str
+    notes: tuple[Chunk, ...] = ()
+    problem: str = ""
+
+
+class OfferedNote(RecordedValue, frozen=True):
+    """A note that nobody approved yet: its name, its whole text, and where it comes from."""
+
+    name: str
+    text: str
+    origin: str = ""
+
+
+class NotesOffered(RecordedValue, frozen=True):
+    """Notes were offered beside the steps: by a consultant, an MCP client, or from rejections in `task`."""
+
+    notes: tuple[OfferedNote, ...]
+    origin: str
+    task: str = ""
+
+
+class ChatStarted(RecordedValue, frozen=True):
+    """The session became a chat: it works on no task. `specs` are the tools of the conversation.
+
+    `wording` is the version of the texts for the model.
+    """
+
+    wording: int
+    specs: tuple[ToolSpec, ...] = ()
+
+
+class ChatReplied(RecordedValue, frozen=True):
+    """The answer of this step is the reply to the newest message.
+
+    `cut`: it has no end of its own. It was cut at the limit of its length, or stopped as it repeated itself (`looped`).
+    """
+
+    step: int
+    text: str
+    cut: bool = False
+    looped: bool = False
+
+    @property
+    def why_cut(self) -> str:
+        """Why the reply is incomplete, in a few words; empty for a complete one."""
+        if not self.cut:
+            return ""
+        return "stopped: it repeated itself" if self.looped else "cut at the token limit"
+
+
+class ChatShortened(RecordedValue, frozen=True):
+    """The context was full: prompts leave out the conversation up to the event `through_seq`."""
+
+    through_seq: int

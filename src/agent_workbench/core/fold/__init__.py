@@ -17,10 +17,8 @@ from agent_workbench.core.events import (
     StepEvent,
     WorkEvent,
 )
-from agent_workbench.core.fold.chat import fold_chat, fold_chat_gate, fold_chat_step
-from agent_workbench.core.fold.consult import fold_consult
-from agent_workbench.core.fold.gate import fold_gate, fold_run_gate
-from agent_workbench.core.fold.hooks import fold_hook_gate, fold_hooks
+from agent_workbench.core.fold.chat import fold_chat, fold_chat_gate, fold_chat_step, fold_consult
+from agent_workbench.core.fold.gate import fold_gate, fold_hook_gate, fold_hooks, fold_run_gate
 from agent_workbench.core.fold.note_offer import fold_note_gate, fold_offered, is_about_notes
 from agent_workbench.core.fold.planning import fold_plan, fold_plan_gate
 from agent_workbench.core.fold.session import fold_session

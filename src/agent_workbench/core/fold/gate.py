@@ -1,4 +1,4 @@
-"""Fold of the gate, the same for every kind of work, and of what a task's run makes of proposals and decisions."""
+"""Fold of the gate: one proposal, the same for every kind of work, the hooks that answer to it, and the decision."""
 
 from typing import TypeVar, assert_never
 
@@ -13,12 +13,17 @@ from agent_workbench.core.events import (
     ActionResult,
     ActionStarted,
     GateEvent,
+    HookAnswered,
+    HookEvent,
+    HookStarted,
     NotesOffered,
     PauseChanged,
     ProposalReplaced,
     UndoAsked,
     WorkEvent,
 )
+from agent_workbench.core.hook_answers import HookAnswer, HookRun
+from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.proposals import COMPACT, OURS, Proposal, ProposalStage, Verdict, is_person
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import ENDED, Phase, SessionState, TaskRun
@@ -143,3 +148,38 @@ def _phase_after_refusal(phase: Phase, proposal: Proposal, verdict: Verdict) -> 
             return Phase.COMMITTING
         case _:
             return phase if phase is Phase.ROLLING_BACK else Phase.STEPPING
+
+
+def fold_hooks(state: SessionState, event: HookEvent) -> SessionState:
+    """Return the state after an event of a hook."""
+    if not event.proposal_id:
+        return state
+    match event:
+        case HookStarted() if state.waiting is None or state.waiting.id != event.proposal_id:
+            return state  # it was decided meanwhile
+        case HookStarted():
+            begun = HookRun(event.proposal_id, event.hook, event.point)
+            return replace(state, hook_runs=(*state.hook_runs, begun))
+        case HookAnswered():
+            answer = HookAnswer(event.verdict, event.reason, event.failed)
+            ended = HookRun(event.proposal_id, event.hook, event.point)
+            runs = tuple(replace(run, answer=answer) if run == ended else run for run in state.hook_runs)
+            return replace(state, hook_runs=runs)
+    assert_never(event)
+
+
+def fold_hook_gate(state: SessionState, event: GateEvent | WorkEvent) -> SessionState:
+    """Return the state without the runs for a content that was decided, or no longer waits."""
+    match event:
+        case ActionProposed() | ProposalReplaced():
+            return _without_runs(state, event.proposal.id)
+        case ActionDecided():
+            return _without_runs(state, event.proposal_id)
+        case _:
+            return state
+
+
+def _without_runs(state: SessionState, proposal: ProposalId) -> SessionState:
+    if not state.hook_runs:
+        return state
+    return replace(state, hook_runs=tuple(run for run in state.hook_runs if run.proposal != proposal))

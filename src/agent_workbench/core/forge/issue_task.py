@@ -5,7 +5,7 @@ from hashlib import sha256
 
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.plan import Task, TaskOrigin
-from agent_workbench.core.queue.source import read_source
+from agent_workbench.core.queue.result import read_source
 from agent_workbench.core.settings.worker import ForgeKind
 from agent_workbench.core.text.sanitizer import sanitize_line, sanitize_whole, without_chat_markers
 

@@ -1,4 +1,4 @@
-"""Past actions of sessions, on which a rule can be tried, and approvals by the mode in force."""
+"""Past actions of sessions: a rule or a policy tried on them, and approvals by the mode in force."""
 
 from collections.abc import Sequence
 
@@ -6,8 +6,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.core.events import ModeChanged, Recorded, SessionConfigured
-from agent_workbench.core.ids import SessionId
+from agent_workbench.core.ids import SessionId, TaskId
+from agent_workbench.core.plan import Task
 from agent_workbench.core.proposals import Proposal, Verdict
+from agent_workbench.core.repo.workspace import SandboxFacts
 from agent_workbench.core.rules.matching import rule_allows
 from agent_workbench.core.rules.modes import decided_in
 from agent_workbench.core.settings import Permission, Rule
@@ -66,3 +68,37 @@ def session_actions(
 def would_be_allowed(rule: Rule, past: PastActions) -> tuple[PastAction, ...]:
     """Return the actions that the rule would have allowed, newest first."""
     return tuple(each for each in past.actions if rule_allows(rule, each.proposal))
+
+
+class TriedProposal(Struct, frozen=True):
+    """A proposal and its decision under the policy, None where the task would be parked. `why`: a rule or a reason."""
+
+    proposal: Proposal
+    verdict: Verdict | None
+    why: str
+
+    @property
+    def fate(self) -> str:
+        """The decision in one word: `pass`, `refuse` or `park`."""
+        return "park" if self.verdict is None else "pass" if self.verdict is Verdict.APPROVE else "refuse"
+
+
+class TriedSession(Struct, frozen=True):
+    """A recorded session, the tasks that it worked on, and what the policy would have decided in it."""
+
+    session: SessionId
+    tasks: tuple[TaskId, ...]
+    tried: tuple[TriedProposal, ...]
+
+
+class PolicyTrial(Struct, frozen=True):
+    """Decisions that a policy would make: about the task's own `checks`, and in recorded `sessions`.
+
+    `similar`: no session worked on the task, so those of similar tasks are tried.
+    """
+
+    task: Task
+    sandbox: SandboxFacts
+    checks: TriedProposal | None
+    sessions: tuple[TriedSession, ...] = ()
+    similar: bool = False

@@ -1,18 +1,36 @@
-"""Summaries of a repo's sessions, and the port through which a screen asks about them."""
+"""Summaries of a repo's sessions and figures of their done tasks, and the port through which a screen asks for them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from agent_workbench.core.events import (
+    ActionFinished,
+    ConsultantAnswered,
+    ModelAnswered,
+    PromptBuilt,
+    Recorded,
+    TaskFinished,
+    TaskStarted,
+)
 from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.plan import QUEUE_FOLDER, TaskStatus
+from agent_workbench.core.plan.estimates import TaskFigures
 from agent_workbench.core.plan.work_state import WorkState, work_state
 
-if TYPE_CHECKING:  # listing sessions does not need the modules of a comparison
+if TYPE_CHECKING:
     from agent_workbench.core.history.audit_records import AnyPage, AnyQuery
     from agent_workbench.core.history.comparison import Comparison
     from agent_workbench.core.history.journal_proof import JournalProof
+
+
+SECONDS_A_MINUTE = 60.0
+KINDS = frozenset(
+    {"task_started", "prompt_built", "model_answered", "action_finished", "consultant_answered", "task_finished"}
+)
+"""Kinds of the events that count."""
 
 
 class SessionSummary(Struct, frozen=True):
@@ -113,3 +131,46 @@ class PastSessions(Protocol):
 
     async def keep_picture(self, session: SessionId, seq: int, picture: str) -> str:
         """Write a picture of the screen at event `seq` into a new file; return its path."""
+
+
+def done_tasks(events: Iterable[Recorded], copied: int = -1) -> Iterator[TaskFigures]:
+    """Yield the figures of each task that is done after event `copied`."""
+    run: TaskFigures | None = None
+    for recorded in events:
+        event = recorded.event
+        if isinstance(event, TaskStarted):
+            run = TaskFigures(0, 0, 0.0, 0.0, event.definition.intent)
+        elif run is None:
+            continue
+        elif isinstance(event, TaskFinished):
+            if event.status is TaskStatus.DONE and recorded.seq > copied:
+                yield replace(run, minutes=run.minutes / SECONDS_A_MINUTE)
+            run = None
+        else:
+            run = _with(run, event)
+
+
+def _with(run: TaskFigures, event: object) -> TaskFigures:
+    """Return the figures after an event; `minutes` holds seconds meanwhile."""
+    match event:
+        case PromptBuilt():
+            return replace(run, steps=max(run.steps, event.step))
+        case ModelAnswered(figures=figures):
+            return replace(
+                run,
+                tokens=run.tokens + figures.prompt_tokens + figures.answer_tokens,
+                dollars=run.dollars + figures.dollars,
+                minutes=run.minutes + figures.prompt_seconds + figures.answer_seconds,
+            )
+        case ConsultantAnswered():
+            seconds = event.duration_ms / 1000
+            return replace(
+                run,
+                tokens=run.tokens + event.tokens,
+                dollars=run.dollars + event.dollars,
+                minutes=run.minutes + seconds,
+            )
+        case ActionFinished():
+            return replace(run, minutes=run.minutes + event.seconds)
+        case _:
+            return run

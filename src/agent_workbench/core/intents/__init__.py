@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from agent_workbench.core.events.knowledge import OfferedNote
+from agent_workbench.core.events.consult import OfferedNote
 from agent_workbench.core.history.replay_marks import MarkKind
 from agent_workbench.core.ids import ProposalId, TaskId
 from agent_workbench.core.inbox import InboxDecision

@@ -8,8 +8,7 @@ from msgspec import Struct, field
 
 from agent_workbench.core.patch.alignment import shared_blocks
 from agent_workbench.core.patch.comparison import CONTEXT_LINES
-from agent_workbench.core.patch.hashes import hunk_ids
-from agent_workbench.core.patch.values import FileOperation, FilePatch, Hunk, HunkLine, LineKind, Patch
+from agent_workbench.core.patch.values import FileOperation, FilePatch, Hunk, HunkLine, LineKind, Patch, hunk_ids
 
 MODES = (0o100644, 0o100755)
 Line = tuple[str, bool]

@@ -6,7 +6,6 @@ from itertools import pairwise
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.alignment import SharedBlock, shared_blocks
 from agent_workbench.core.patch.file_lines import FileLines
-from agent_workbench.core.patch.hashes import hunk_ids
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.patch.values import (
     FileChange,
@@ -17,6 +16,7 @@ from agent_workbench.core.patch.values import (
     HunkLine,
     LineKind,
     Patch,
+    hunk_ids,
 )
 
 CONTEXT_LINES = 3

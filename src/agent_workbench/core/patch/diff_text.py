@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from agent_workbench.core.patch.comparison import compare_content, is_text_change
-from agent_workbench.core.patch.hashes import hunk_ids
 from agent_workbench.core.patch.values import (
     NO_NEWLINE,
     FileChange,
@@ -15,6 +14,7 @@ from agent_workbench.core.patch.values import (
     HunkLine,
     LineKind,
     Patch,
+    hunk_ids,
 )
 
 DIFF_BEGINS = re.compile(r"^(diff --git |--- \S[^\n]*\n\+\+\+ )", re.MULTILINE)

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.diff_text import hunk_line_text, patch_stat, render_patch
-from agent_workbench.core.patch.hashes import file_id, hunk_ids, patch_hash, selectable_ids
 from agent_workbench.core.patch.reader.hunk_bodies import read_lines
 from agent_workbench.core.patch.special import special_paths
 from agent_workbench.core.patch.values import (
@@ -21,6 +20,10 @@ from agent_workbench.core.patch.values import (
     LeftOut,
     LineKind,
     Patch,
+    file_id,
+    hunk_ids,
+    patch_hash,
+    selectable_ids,
 )
 
 T = TypeVar("T")

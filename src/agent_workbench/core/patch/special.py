@@ -2,8 +2,7 @@
 
 from collections.abc import Collection
 
-from agent_workbench.core.patch.globs import matches_glob
-from agent_workbench.core.patch.paths import fold_path
+from agent_workbench.core.patch.paths import fold_path, matches_glob
 from agent_workbench.core.patch.values import FileOperation, FilePatch, Patch
 
 SPECIAL_GLOBS = (

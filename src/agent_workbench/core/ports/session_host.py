@@ -9,8 +9,7 @@ from agent_workbench.core.inbox import InboxChoice, InboxFilter, InboxItem, Inbo
 from agent_workbench.core.intents import Intent
 from agent_workbench.core.intents.outcomes import Outcome
 from agent_workbench.core.live import SessionUpdate
-from agent_workbench.core.session_end import SessionEnd
-from agent_workbench.core.session_request import SessionRequest
+from agent_workbench.core.session_request import SessionEnd, SessionRequest
 
 
 class SessionHandle(Protocol):

@@ -1,6 +1,7 @@
-"""Result of a queued task, and its JSON document. A file that held no task has one too: it tells why."""
+"""Result of a queued task as a JSON document, also of a file without a task; and the issue of a task."""
 
 import json
+import re
 
 import msgspec
 from msgspec import Struct
@@ -15,6 +16,13 @@ VERSION = 1
 RESULT_SUFFIX = ".result.json"
 """End of the name of a result's file, behind the name of the task's file without its own suffix."""
 ENDS = frozenset({TaskStatus.DONE, TaskStatus.FAILED})
+
+FORGES = ("gitea", "forgejo", "github")
+FORMS = "gitea:owner/repo#7 or gitea:project:7"
+_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9_-])?"
+_NUMBER = r"[1-9]\d{0,8}"
+_WITH_OWNER = re.compile(rf"({'|'.join(FORGES)}):({_NAME}/{_NAME})#({_NUMBER})", re.ASCII)
+_PROJECT = re.compile(rf"({'|'.join(FORGES)}):({_NAME}):({_NUMBER})", re.ASCII)
 
 
 class CheckOutcome(Struct, frozen=True, forbid_unknown_fields=True):
@@ -87,3 +95,22 @@ def decode_result(text: str, name: str) -> TaskResult:
     if result.status not in ENDS:
         raise StorageError(f"{name} is not the result of a task: its status is {quoted(result.status)}")
     return result
+
+
+class IssueSource(Struct, frozen=True):
+    """An issue of a forge. `repo` is `owner/repo`, or a project's name alone where the settings know its repository."""
+
+    forge: str
+    repo: str
+    number: int
+
+
+def names_forge(source: str) -> bool:
+    """Return True if a source begins as one of an issue does."""
+    return source.partition(":")[0] in FORGES and ":" in source
+
+
+def read_source(source: str) -> IssueSource | None:
+    """Return the issue that a source names, None if it is any other text."""
+    found = _WITH_OWNER.fullmatch(source) or _PROJECT.fullmatch(source)
+    return None if found is None else IssueSource(found[1], found[2], int(found[3]))

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 
 from agent_workbench.core.errors import PatchError
-from agent_workbench.core.patch.globs import literal_glob, matches_glob
-from agent_workbench.core.patch.paths import check_path
+from agent_workbench.core.patch.paths import check_path, literal_glob, matches_glob
 from agent_workbench.core.proposals import KINDS, POLICY, Proposal
 from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.settings import ALL_TOOLS, TOOL_ALIASES, Rule, tool_name

@@ -9,8 +9,8 @@ from agent_workbench.core.checks.language_servers import SERVER_NAMES
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.settings.approvals import Approval, Approvals, Permission, Rule
+from agent_workbench.core.settings.extensions import InfrastructureSettings, ToolServerSettings
 from agent_workbench.core.settings.hooks import HookSettings
-from agent_workbench.core.settings.infrastructure import InfrastructureSettings
 from agent_workbench.core.settings.models import (
     SHORT_FORM,
     Chain,
@@ -20,7 +20,6 @@ from agent_workbench.core.settings.models import (
     SamplingSettings,
 )
 from agent_workbench.core.settings.retrieval import EmbeddingProvider, EmbeddingSettings, RetrievalSettings
-from agent_workbench.core.settings.tool_servers import ToolServerSettings
 from agent_workbench.core.settings.ui import ApprovalMode, CallBy, UiSettings
 from agent_workbench.core.settings.worker import DatabaseSettings, ForgeSettings, WorkerSettings
 

@@ -17,7 +17,7 @@ from agent_workbench.core.plan.task_words import asks_for_test
 from agent_workbench.core.proposals import Proposal, is_person
 from agent_workbench.core.repo.path_kinds import is_test
 from agent_workbench.core.repo.project_commands import is_part_of
-from agent_workbench.core.rules.foreign_tasks import is_foreign
+from agent_workbench.core.rules.modes import is_foreign
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.core.state.steps import Step, newest_steps
 

@@ -16,8 +16,7 @@ from agent_workbench.core.events import (
     PatchApplied,
     StepUndone,
 )
-from agent_workbench.core.patch.globs import matches_glob
-from agent_workbench.core.patch.paths import shown
+from agent_workbench.core.patch.paths import matches_glob, shown
 from agent_workbench.core.patch.rewrite.answer_body import RewrittenPiece, read_rewrites
 from agent_workbench.core.patch.rewrite.file_piece import FilePiece
 from agent_workbench.core.patch.rewrite.left_out import defined_names

@@ -28,9 +28,8 @@ from agent_workbench.core.repo.workspace import Checkpoint, MergeOutcome, Resour
 from agent_workbench.core.rules.matching import StoredRule
 from agent_workbench.core.rules.modes import ActiveMode
 from agent_workbench.core.settings import ApprovalMode, Permission
-from agent_workbench.core.state.consultation import Consultation
 from agent_workbench.core.state.prompt_reads import PromptReads
-from agent_workbench.core.state.work import Chat, Gate, ModelConversation, NoteOffer, Planning
+from agent_workbench.core.state.work import Chat, Consultation, Gate, ModelConversation, NoteOffer, Planning
 from agent_workbench.core.text.commit_subjects import CommitConvention
 from agent_workbench.core.tools.spec import ToolSpec
 

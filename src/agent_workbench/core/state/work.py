@@ -1,7 +1,8 @@
-"""What a session works on: kinds of `Work`, each with its gate. A task's run is in `core.state.session_state`."""
+"""What a session works on: kinds of `Work`, each with its gate, and consultations; a run is in `session_state`."""
 
 from msgspec import Struct, field
 
+from agent_workbench.core.consult.session_log import MESSAGE_CHARS, LogEntry
 from agent_workbench.core.events import (
     ActionDecided,
     ChatReplied,
@@ -11,6 +12,7 @@ from agent_workbench.core.events import (
     PlanSurveyed,
     Recorded,
 )
+from agent_workbench.core.events.consult import ConsultantAnswered, ConsultantAsked
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.plan.proposed import ProposedPlan
 from agent_workbench.core.proposals import Proposal, ProposalStage
@@ -143,3 +145,34 @@ class NoteOffer(Work, frozen=True):
     offered: NotesOffered
     open: bool = True
     later: tuple[NotesOffered, ...] = ()
+
+
+class Consultation(Struct, frozen=True):
+    """One consultation; `answered` is None while it runs, and after a stop of the process. `time` is that of its end.
+
+    `root` is the repository's.
+    """
+
+    asked: ConsultantAsked
+    answered: ConsultantAnswered | None = None
+    seq: int = -1
+    time: str = ""
+    root: str = ""
+
+    @property
+    def entry(self) -> LogEntry:
+        """The entry in the log of its label; one without an answer is `unknown`."""
+        asked, answered = self.asked, self.answered
+        return LogEntry(
+            session_id=asked.label,
+            timestamp=self.time,
+            skill=asked.skill,
+            phase=asked.phase,
+            project_root=self.root,
+            file_path=asked.paths[0] if asked.paths else "",
+            final_status=answered.status.value if answered is not None else "unknown",
+            model_used=answered.model if answered is not None else "",
+            duration_ms=answered.duration_ms if answered is not None else 0,
+            message=answered.text[:MESSAGE_CHARS] if answered is not None else "",
+            attempts=answered.attempts if answered is not None else (),
+        )

@@ -12,10 +12,9 @@ from agent_workbench.core.events import FAILING_FIRST, ContextCompacted, Recorde
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.patch.alignment import shared_blocks
 from agent_workbench.core.patch.file_lines import FileLines
-from agent_workbench.core.patch.globs import matches_glob
 from agent_workbench.core.patch.grammar.diff_grammar import EditScope, diff_rules, new_file_rules
 from agent_workbench.core.patch.grammar.hunk_rules import EditableFile, editable, text_lines
-from agent_workbench.core.patch.paths import fold_path, takes_place_of
+from agent_workbench.core.patch.paths import fold_path, matches_glob, takes_place_of
 from agent_workbench.core.patch.rewrite.file_piece import FilePiece, locate
 from agent_workbench.core.patch.rewrite.piece_grammar import piece_rules
 from agent_workbench.core.patch.values import FileContent, PatchBounds

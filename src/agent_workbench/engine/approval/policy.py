@@ -14,6 +14,7 @@ from agent_workbench.core.events import (
     TaskStarted,
 )
 from agent_workbench.core.fold import fold
+from agent_workbench.core.history.mode_approvals import TriedProposal
 from agent_workbench.core.hook_answers import (
     INTERRUPTED,
     NOT_ALL_SEEN,
@@ -29,10 +30,8 @@ from agent_workbench.core.plan import Task
 from agent_workbench.core.plan.needs import Intent
 from agent_workbench.core.proposals import END_UNCHANGED, POLICY, Proposal, Verdict
 from agent_workbench.core.proposed_action import UnattendedRule
-from agent_workbench.core.rules.foreign_tasks import is_foreign, own_commands
 from agent_workbench.core.rules.matching import RuleScope, StoredRule, decided_by, rule_allows, rule_problem
-from agent_workbench.core.rules.modes import decided_in
-from agent_workbench.core.rules.policy_trial import TriedProposal
+from agent_workbench.core.rules.modes import decided_in, is_foreign, own_commands
 from agent_workbench.core.settings import Approval, Permission, Rule
 from agent_workbench.core.state.applied_diffs import checks_reviewed, checks_trusted, lacks_test
 from agent_workbench.core.state.proposal_hooks import began, describe_objection, objections, point_of

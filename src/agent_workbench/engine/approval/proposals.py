@@ -16,8 +16,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.inbox import InboxDecision
-from agent_workbench.core.patch.hashes import patch_hash, selectable_ids
-from agent_workbench.core.patch.values import HunkFate
+from agent_workbench.core.patch.values import HunkFate, patch_hash, selectable_ids
 from agent_workbench.core.proposal_kinds import CheckProposal, MergeProposal
 from agent_workbench.core.proposals import (
     CHECKS,

@@ -8,8 +8,8 @@ from hashlib import sha256
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agent_workbench.core.consult.answer_text import MAX_ANSWER_CHARS, bounded, without_stray_json
 from agent_workbench.core.consult.attempts import AttemptVerdict, ConsultAttempt, EndpointTier
+from agent_workbench.core.consult.findings import MAX_ANSWER_CHARS, bounded, without_stray_json
 from agent_workbench.core.diagnostics import tier_of
 from agent_workbench.core.errors import ContextOverflow, ModelError, ModelUnavailable
 from agent_workbench.core.events import ConsultantAsked
@@ -32,8 +32,7 @@ from agent_workbench.core.model import (
 from agent_workbench.core.ports.model import Model
 from agent_workbench.core.text.repetition import RepetitionDetector
 from agent_workbench.core.tools.strict_json import JsonError, read_bounded_json
-from agent_workbench.engine.consult.context import ConsultContext
-from agent_workbench.engine.consult.prompt import consult_messages, verifier_messages
+from agent_workbench.engine.consult.context import ConsultContext, consult_messages, verifier_messages
 from agent_workbench.engine.prompt.messages import prompt_sha
 
 _CUT = {

@@ -1,4 +1,4 @@
-"""Consultation: gather the material and the code of a trace, record the question, ask, record the answer."""
+"""Consultation: gather the material, record the question, ask, record the answer; and the review before a commit."""
 
 import asyncio
 from collections.abc import Sequence
@@ -29,16 +29,23 @@ from agent_workbench.core.errors import (
     SkillError,
     StorageError,
     UsageError,
+    WorkbenchError,
+    error_text,
 )
 from agent_workbench.core.events import ConsultantAnswered, ConsultantAsked, ConsultStatus, Event
 from agent_workbench.core.events.codec import change_texts
+from agent_workbench.core.live import Consulting
+from agent_workbench.core.patch.diff_text import render_changes
+from agent_workbench.core.patch.values import FileChange
+from agent_workbench.core.plan import Task
+from agent_workbench.core.repo.path_kinds import holds_secrets
 from agent_workbench.core.text.sanitizer import without_chat_markers
 from agent_workbench.engine.consult.attempts import Answering, TakenAnswer, ask_endpoints, stopped_attempt
-from agent_workbench.engine.consult.context import ConsultContext
+from agent_workbench.engine.consult.context import VERSION, ConsultContext, consult_context
 from agent_workbench.engine.consult.endpoints import chain_of, model_label
 from agent_workbench.engine.consult.judged_files import JudgedFile, files_block, read_judged
-from agent_workbench.engine.consult.prompt import VERSION
 from agent_workbench.engine.knowledge.search import find_knowledge, knowledge_text
+from agent_workbench.engine.runtime.session_context import SessionContext
 
 MOST_NOTES = 3
 MOST_CONTENT_CHARS = 60_000
@@ -49,6 +56,8 @@ REVIEW_LOG = (
 )
 
 MOST_FILES = 6
+
+REVIEW = "review"
 
 
 class Material(Struct, frozen=True):
@@ -274,3 +283,46 @@ def _own(path: str, present: tuple[str, ...], root: str) -> str:
         return plain
     ends = [each for each in present if plain.endswith(f"/{each}") or each.endswith(f"/{plain}")]
     return ends[0] if len(ends) == 1 else ""
+
+
+async def review_change(session: SessionContext) -> None:
+    """Ask for a review of everything that the task changed; whatever comes of it is recorded."""
+    run = session.run
+    session.publisher.show_activity("reviewing the change")
+    session.publisher.show_consulting(Consulting(REVIEW))
+    try:
+        changes = [each for each in await (await session.workspace()).changes(run.tree) if _is_shown(each)]
+        request = ConsultRequest(
+            REVIEW,
+            (("context", purpose_of(run.definition)),),
+            tuple(each.path for each in changes if each.after is not None) or tuple(each.path for each in changes),
+            session=session.state.session,
+            diff=render_changes(changes),
+            about=run.tree,
+        )
+        await consult(await consult_context(session, REVIEW), request)
+    except WorkbenchError as error:
+        # Without a record of the question the commit would never be proposed.
+        if session.run.reviewed != run.tree:
+            await _record_failure(session, run.tree, error_text(error))
+        elif not isinstance(error, ModelError):
+            session.publisher.notify(error_text(error))
+    finally:
+        session.publisher.show_consulting(None)
+
+
+def _is_shown(change: FileChange) -> bool:
+    """Return True for the change of a text that a model may see."""
+    sides = (each.data for each in (change.before, change.after) if each is not None)
+    return not holds_secrets(change.path) and not any(b"\0" in each for each in sides)
+
+
+async def _record_failure(session: SessionContext, tree: str, reason: str) -> None:
+    number = len(session.state.consultations) + 1
+    await session.record(ConsultantAsked(number, REVIEW, REVIEW, "", "", "", about=tree))
+    await session.record(ConsultantAnswered(number, ConsultStatus.ERROR, "", reason=reason))
+
+
+def purpose_of(task: Task) -> str:
+    """Return what a change is for, as the context of its review."""
+    return "; ".join(filter(None, (" ".join(task.description.split()), " ".join(task.goal.split()))))

@@ -1,4 +1,7 @@
-"""Checks of `agent doctor`: each part is tried for real, and each problem comes with advice."""
+"""Checks of `agent doctor`: each part is tried for real, programs are searched, and each problem comes with advice.
+
+An interpreter in the user's checkout is not run either: the repository may have brought it.
+"""
 
 import asyncio
 import re
@@ -11,16 +14,17 @@ from agent_workbench.core.diagnostics import Finding, Health, endpoint_named, ti
 from agent_workbench.core.errors import ModelError, WorkbenchError, nameless_author, partial_clone
 from agent_workbench.core.extras import Extra, has_extra, missing_extra
 from agent_workbench.core.model import AnswerEnd, Message, ModelRequest, Purpose, Role, TextDelta
-from agent_workbench.core.patch.globs import matches_glob
+from agent_workbench.core.patch.paths import matches_glob
 from agent_workbench.core.plan import TaskStatus, check_plan
 from agent_workbench.core.ports.tools import ToolSource
+from agent_workbench.core.ports.workspace import Command
 from agent_workbench.core.repo.absent_sources import unlinked
 from agent_workbench.core.repo.workspace import Orphan, RepoFacts
+from agent_workbench.core.rules.command_lines import programs_of
 from agent_workbench.core.settings import EmbeddingProvider, Settings
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.tools.spec import MCP, select_specs
 from agent_workbench.engine.diagnostics.context_finding import context_finding
-from agent_workbench.engine.diagnostics.programs import missing_programs
 from agent_workbench.engine.runtime.tool_context import Ports
 from agent_workbench.engine.task.task_start import named, submodule_advice, without_own_files
 
@@ -31,6 +35,14 @@ INSTALL = "install it where commands find it, or change {}"
 FINISHED = frozenset({TaskStatus.DONE, TaskStatus.FAILED})
 SERVER_SECONDS = 60.0
 TRUST_ADVICE = "`agent trust` shows what the repo would run; until then nothing of it is obeyed"
+
+LOOK_SECONDS = 30.0
+# Modules are found, not imported; `-I` ignores a `sitecustomize` of the repo.
+_HAS_MODULE = """\
+import importlib.machinery, importlib.util, sys
+name = sys.argv[1].partition(".")[0]
+found = importlib.util.find_spec(name) or importlib.machinery.PathFinder.find_spec(name, [".", "src"])
+sys.exit(found is None)"""
 
 
 async def examine(ports: Ports, settings: Settings, said: Settings, model_log: str) -> tuple[Finding, ...]:
@@ -345,3 +357,39 @@ async def _grammar_finding(ports: Ports, *, takes_grammar: bool) -> Finding:
         return Finding("grammar", Health.GOOD, "the server keeps to a grammar")
     advice = "answers are checked all the same; a newer llama.cpp keeps to grammars"
     return Finding("grammar", Health.WARNING, f"the server answered {said[:40]!r} against its grammar", advice)
+
+
+async def missing_programs(ports: Ports, lines: Sequence[str], *, installed_only: bool = False) -> Mapping[str, str]:
+    """Return the first missing program of each command line that cannot be run.
+
+    Programs are looked for in the user's checkout; with `installed_only` those that a path names are not, nor are they
+    behind another program, which may make them (`make tests && ./tests`). Raises `ShellError`, `RepoError`, and
+    `ConfigError` without an interpreter.
+    """
+    wanted = {
+        line: [
+            each for number, each in enumerate(programs_of(line)) if "/" not in each or not (installed_only or number)
+        ]
+        for line in lines
+    }
+    programs = tuple(dict.fromkeys(each for found in wanted.values() for each in found))
+    if not programs:
+        return {}
+    folder = (await ports.workspaces.inspect()).root
+    tests = [f"{_look(program)} >/dev/null 2>&1 || echo {number}" for number, program in enumerate(programs)]
+    command = Command("\n".join(tests), folder, LOOK_SECONDS, await ports.environment_for(folder))
+    outcome = await ports.shell.run(command, lambda _: None)
+    missing = {programs[int(each)] for each in outcome.output.split() if each.isdigit() and int(each) < len(programs)}
+    return {
+        line: next(each for each in found if each in missing) for line, found in wanted.items() if missing & {*found}
+    }
+
+
+def _look(program: str) -> str:
+    name, _, module = program.partition(" -m ")
+    if not module:
+        return f"command -v {shlex.quote(name)}"
+    has_module = f'"$python" -I -c {shlex.quote(_HAS_MODULE)} {shlex.quote(module)}'
+    return f"""{{
+python=$(command -v {shlex.quote(name)}) && folder=$(cd -- "$(dirname -- "$python")" && pwd -P) &&
+case $folder/ in "$(pwd -P)"/*) ;; *) {has_module} ;; esac; }}"""

@@ -21,9 +21,8 @@ from agent_workbench.core.knowledge import (
 from agent_workbench.core.patch.application import apply_patch
 from agent_workbench.core.patch.comparison import compare_contents
 from agent_workbench.core.patch.diff_text import render_patch
-from agent_workbench.core.patch.hashes import content_hash
-from agent_workbench.core.patch.values import FileChange, FileContent, LineKind, Patch
-from agent_workbench.core.ports.knowledge import Knowledge
+from agent_workbench.core.patch.values import FileChange, FileContent, LineKind, Patch, content_hash
+from agent_workbench.core.ports.search import Knowledge
 from agent_workbench.core.proposals import Preimage, Proposal
 from agent_workbench.core.proposed_action import SimilarNote
 

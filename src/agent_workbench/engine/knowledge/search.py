@@ -5,7 +5,7 @@ from math import ceil
 from agent_workbench.core.errors import StorageError, error_text
 from agent_workbench.core.events import KnowledgeFound
 from agent_workbench.core.knowledge import EXCERPT_CHARS, KnowledgeHit, excerpt_of, note_path, read_head
-from agent_workbench.core.ports.knowledge import Knowledge
+from agent_workbench.core.ports.search import Knowledge
 from agent_workbench.core.repo.retrieval import Chunk, SignalKind
 
 HEADING = "## Relevant knowledge"

@@ -19,8 +19,7 @@ from agent_workbench.core.events import (
     UserSaid,
 )
 from agent_workbench.core.ids import ProposalId
-from agent_workbench.core.patch.hashes import patch_hash, selectable_ids
-from agent_workbench.core.patch.values import HunkFate, Patch
+from agent_workbench.core.patch.values import HunkFate, Patch, patch_hash, selectable_ids
 from agent_workbench.core.proposals import KEEP_CHANGES, HunkVerdict, Proposal, Verdict, is_person
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.applied_diffs import adds_failing_tests

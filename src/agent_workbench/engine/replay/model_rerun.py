@@ -6,7 +6,7 @@ from typing import Protocol
 
 from agent_workbench.core.errors import ModelUnavailable, WorkspaceError
 from agent_workbench.core.events import InterruptCause, ModelAnswered, ModelInterrupted, Recorded
-from agent_workbench.core.history.replay_pace import PromptDifference, ReproducedPrompt
+from agent_workbench.core.history.replay_marks import PromptDifference, ReproducedPrompt
 from agent_workbench.core.live import Streaming
 from agent_workbench.core.model import AnswerEnd, AnswerFigures, ModelRequest, Purpose, StopCause, TextDelta
 from agent_workbench.core.ports.model import Model

@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from agent_workbench.core.background import in_background
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.fold import fold
-from agent_workbench.core.history.replay_marks import MarkKind, marks_of
-from agent_workbench.core.history.replay_pace import faster, slower, wait_seconds
+from agent_workbench.core.history.replay_marks import MarkKind, faster, marks_of, slower, wait_seconds
 from agent_workbench.core.intents import (
     ChangeReplaySpeed,
     GoToEvent,
@@ -20,7 +19,7 @@ from agent_workbench.core.intents import (
 )
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.live import Recording, ReplayPosition
-from agent_workbench.core.session_end import SessionEnd
+from agent_workbench.core.session_request import SessionEnd
 from agent_workbench.core.state.growing_tuple import FoldSnapshots
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.engine.runtime.intent_queue import answered

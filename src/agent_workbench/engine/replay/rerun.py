@@ -21,7 +21,7 @@ from agent_workbench.core.events import (
     ReflexionNoted,
 )
 from agent_workbench.core.fold import fold
-from agent_workbench.core.history.replay_pace import PromptDifference, ReproducedPrompt
+from agent_workbench.core.history.replay_marks import PromptDifference, ReproducedPrompt
 from agent_workbench.core.model import Message, Purpose
 from agent_workbench.core.proposal_kinds import SummaryProposal
 from agent_workbench.core.proposals import COMPACT, OURS

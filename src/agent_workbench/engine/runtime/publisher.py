@@ -20,8 +20,8 @@ from agent_workbench.core.live import (
     SessionUpdate,
     Streaming,
 )
-from agent_workbench.core.ports.code_search import Retriever
 from agent_workbench.core.ports.machine import Clock
+from agent_workbench.core.ports.search import Retriever
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.repo.retrieval import IndexStatus
 from agent_workbench.core.settings import UiSettings

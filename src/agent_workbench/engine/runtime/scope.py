@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from agent_workbench.core.checks.judges import Protection, has_runner_settings
 from agent_workbench.core.errors import WorkspaceError
-from agent_workbench.core.patch.globs import literal_glob, matches_glob
+from agent_workbench.core.patch.paths import literal_glob, matches_glob
 from agent_workbench.core.patch.values import FileContent, PatchBounds
 from agent_workbench.core.plan import Task
 from agent_workbench.core.settings import Settings

@@ -15,14 +15,11 @@ from agent_workbench.core.patch.values import PatchBounds
 from agent_workbench.core.plan import Task
 from agent_workbench.core.plan.estimates import TaskFigures
 from agent_workbench.core.ports.audit_index import AuditIndex
-from agent_workbench.core.ports.code_search import Retriever
-from agent_workbench.core.ports.hooks import Hooks
-from agent_workbench.core.ports.knowledge import Knowledge
+from agent_workbench.core.ports.extensions import CustomPrompts, Hooks, Playbooks, Skills
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.model import EndpointModels, Model
-from agent_workbench.core.ports.playbooks import Playbooks
 from agent_workbench.core.ports.repo_files import Memory, Plans, RuleStore
-from agent_workbench.core.ports.skills import CustomPrompts, Skills
+from agent_workbench.core.ports.search import Knowledge, Retriever
 from agent_workbench.core.ports.stores import Inbox
 from agent_workbench.core.ports.tools import LanguageServers, SchemaValidator, ToolSource
 from agent_workbench.core.ports.workspace import ReadableFiles, Shell, Workspace, Workspaces

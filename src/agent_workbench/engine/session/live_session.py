@@ -30,7 +30,7 @@ from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.plan import TaskStatus, is_queued
 from agent_workbench.core.proposals import OFFER_NOTES, Verdict
-from agent_workbench.core.session_end import SessionEnd
+from agent_workbench.core.session_request import SessionEnd
 from agent_workbench.core.settings import Approval, ApprovalMode, Permission
 from agent_workbench.core.state.session_state import Phase, SessionState
 from agent_workbench.engine.answer.model_request import observe_model

@@ -6,7 +6,7 @@ from agent_workbench.core.errors import ExitCode, JournalError, LockedError, Mod
 from agent_workbench.core.events import TroubleMet
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Owner, Plan, TaskStatus
-from agent_workbench.core.session_end import SessionEnd, TaskOutcome, TaskOutcomeKind
+from agent_workbench.core.session_request import SessionEnd, TaskOutcome, TaskOutcomeKind
 from agent_workbench.engine.flow import Execute, Move, Recover
 
 # Their reasons were printed when they happened.

@@ -12,7 +12,7 @@ from agent_workbench.core.live import PreflightQuestion
 from agent_workbench.core.local_models import PULL_ADVICE
 from agent_workbench.core.ports.repo_files import Setup, Trust
 from agent_workbench.core.repo_setup import proposal_lines
-from agent_workbench.core.session_end import SessionEnd
+from agent_workbench.core.session_request import SessionEnd
 from agent_workbench.engine.runtime.intent_queue import IntentQueue
 from agent_workbench.engine.runtime.publisher import UpdatePublisher
 

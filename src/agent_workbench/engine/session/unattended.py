@@ -14,8 +14,8 @@ from agent_workbench.core.intents import Intent, Leave, PauseTask
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.plan import Plan, TaskStatus
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.core.rules.foreign_tasks import is_foreign
-from agent_workbench.core.session_end import SessionEnd, TaskOutcome, TaskOutcomeKind
+from agent_workbench.core.rules.modes import is_foreign
+from agent_workbench.core.session_request import SessionEnd, TaskOutcome, TaskOutcomeKind
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.proposal_hooks import objections
 from agent_workbench.engine.approval.policy import parking_reason, ruling

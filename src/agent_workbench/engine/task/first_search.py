@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.events import CodeRetrieved, KnowledgeFound, TestsFinished
-from agent_workbench.core.patch.globs import matches_glob
+from agent_workbench.core.patch.paths import matches_glob
 from agent_workbench.core.plan import Task
 from agent_workbench.core.repo.path_kinds import is_test
 from agent_workbench.core.repo.repo_map import RepoMap, map_repo

@@ -13,7 +13,7 @@ from agent_workbench.engine.prompt.scratchpad import too_long
 from agent_workbench.engine.recorder import Overtaken
 from agent_workbench.engine.runtime.budget import tokens_left
 from agent_workbench.engine.runtime.session_context import SessionContext
-from agent_workbench.engine.task.task_end import roll_back
+from agent_workbench.engine.task.recovery import roll_back
 
 LEAST_ANSWER_TOKENS = 64
 REFLEXION_TOKENS = 400

@@ -10,7 +10,7 @@ from agent_workbench.core.intents import ChooseSkill
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.plan import Task
-from agent_workbench.core.ports.skills import Skills
+from agent_workbench.core.ports.extensions import Skills
 from agent_workbench.core.ports.workspace import Workspace
 from agent_workbench.core.settings.models import USUAL_CONTEXT_TOKENS
 from agent_workbench.core.skills import (

@@ -1,4 +1,4 @@
-"""Task proposed from words or from the user's own prompt: goal, scope and checks, without a model."""
+"""Task proposed from words or the user's own prompt: goal, scope and checks; and the edits that a task names itself."""
 
 import asyncio
 import re
@@ -9,15 +9,15 @@ from msgspec import Struct
 
 from agent_workbench.core.consult.requests import OFFERED
 from agent_workbench.core.custom_prompts import NamedCall, expand, named_call
-from agent_workbench.core.errors import UsageError
+from agent_workbench.core.errors import UsageError, error_text
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import MOST_SAID_CHARS
 from agent_workbench.core.intents.outcomes import PromptExpanded, PromptsListed
-from agent_workbench.core.patch.globs import literal_glob
+from agent_workbench.core.patch.paths import literal_glob
 from agent_workbench.core.plan import PathScope, Plan, Task, TaskDraft, next_id
 from agent_workbench.core.plan.task_words import drafted_goal
-from agent_workbench.core.ports.code_search import Retriever
-from agent_workbench.core.ports.skills import CustomPrompts
+from agent_workbench.core.ports.extensions import CustomPrompts
+from agent_workbench.core.ports.search import Retriever
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.repo.path_kinds import is_document, is_test
 from agent_workbench.core.repo.project_commands import command_of, narrowed
@@ -26,8 +26,13 @@ from agent_workbench.core.settings import Settings
 from agent_workbench.core.text.amounts import did_you_mean, quoted
 from agent_workbench.core.text.mentions import looks_like_path, mention_of, mentioned_range, mentions
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
+from agent_workbench.engine.approval.proposals import propose_draft
+from agent_workbench.engine.runtime.session_context import SessionContext
+from agent_workbench.engine.runtime.tool import REFUSALS
 from agent_workbench.engine.runtime.tool_context import Ports
 from agent_workbench.engine.task.code_lookup import MOST_CHARS, MOST_LINES, long_mention
+from agent_workbench.engine.task.recovery import roll_back
+from agent_workbench.engine.tools.task_edits import TOOL, draft_edits
 
 MOST_FOUND = 8
 MOST_TESTS = 4
@@ -220,3 +225,14 @@ async def _unknown(prompts: CustomPrompts, call: NamedCall) -> UsageError:
         return UsageError(f"/{call.name} asks a consultant, and is no task", advice=how)
     known = [each.name for each in (await list_prompts(prompts)).prompts]
     return UsageError(f"there is no prompt /{call.name}{did_you_mean(call.name, known)}", advice=HOW)
+
+
+async def propose_edits(session: SessionContext) -> None:
+    """Propose the task's edits as one diff; end the task as failed if one of them does not fit."""
+    session.publisher.show_activity("making the edits of the task")
+    try:
+        draft = await draft_edits(await session.tool_context())
+    except REFUSALS as refusal:
+        await roll_back(session, f"the edits do not fit: {error_text(refusal)}")
+        return
+    await propose_draft(session, TOOL, draft)

@@ -1,4 +1,4 @@
-"""Commit of a task: approved changes only, on the task's branch, with the journal hash of its approval."""
+"""Commit of a task: approved changes only, with the approval's journal hash; and an end without changes."""
 
 import textwrap
 from asyncio import to_thread
@@ -8,8 +8,8 @@ from agent_workbench.core.errors import UsageError, WorkspaceError
 from agent_workbench.core.events import TaskCommitted
 from agent_workbench.core.history.anchors import without_anchors
 from agent_workbench.core.patch.diff_text import render_changes
-from agent_workbench.core.proposal_kinds import CommitProposal
-from agent_workbench.core.proposals import COMMIT, TRAILER, Proposal
+from agent_workbench.core.proposal_kinds import CommitProposal, FinishProposal
+from agent_workbench.core.proposals import COMMIT, END_UNCHANGED, TRAILER, Proposal
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.applied_diffs import applied_diffs
 from agent_workbench.core.state.reviewed_files import reviewed_paths
@@ -109,3 +109,20 @@ def _cut(title: str) -> str:
 
 
 TOOL = Commit(name=COMMIT, summary="commit the task", permission=Permission.COMMIT)
+
+
+class EndUnchanged(BuiltinTool, frozen=True):
+    """Tool of the workbench that ends a task as done without a commit."""
+
+    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Proposal:
+        """Return the model's reason; raise `UsageError` for an edited one, because nothing uses it."""
+        if text:
+            raise UsageError("the end of a task cannot be edited", advice="approve it, or reject it with a reason")
+        return FinishProposal(text=finish_summary(context.run))
+
+    async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
+        """Return the observation; the end is recorded when the task is closed."""
+        return ToolResult("the task ends with nothing changed")
+
+
+END_TOOL = EndUnchanged(name=END_UNCHANGED, summary="end the task with nothing changed", permission=Permission.FINISH)

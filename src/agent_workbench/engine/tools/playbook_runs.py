@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from agent_workbench.core.errors import ToolError, UsageError, WorkspaceError
 from agent_workbench.core.events import ActionResult, PlaybookFinished
-from agent_workbench.core.patch.hashes import content_hash
+from agent_workbench.core.patch.values import content_hash
 from agent_workbench.core.playbooks import (
     CONFIG,
     MAX_BYTES,
@@ -14,7 +14,7 @@ from agent_workbench.core.playbooks import (
     read_recap,
     summary,
 )
-from agent_workbench.core.ports.playbooks import Playbooks
+from agent_workbench.core.ports.extensions import Playbooks
 from agent_workbench.core.proposal_kinds import InfrastructureProposal
 from agent_workbench.core.proposals import Preimage, Proposal
 from agent_workbench.core.text.amounts import quoted

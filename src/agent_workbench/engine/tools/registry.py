@@ -18,7 +18,7 @@ from agent_workbench.engine.tools import builtin
 from agent_workbench.engine.tools.builtin.write_diff import KEEP
 from agent_workbench.engine.tools.check_tool import CHECKS_TOOL
 from agent_workbench.engine.tools.commit import TOOL as COMMIT_TOOL
-from agent_workbench.engine.tools.end_unchanged import TOOL as END_TOOL
+from agent_workbench.engine.tools.commit import TOOL as END_TOOL
 from agent_workbench.engine.tools.merge import TOOL as MERGE_TOOL
 from agent_workbench.engine.tools.source_tool import SourceTool
 from agent_workbench.engine.tools.task_edits import TOOL as EDITS_TOOL

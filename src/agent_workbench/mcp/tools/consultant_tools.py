@@ -12,7 +12,7 @@ from agent_workbench.core.consult.requests import (
     ConsultantFacts,
     request_of,
 )
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.mcp.prompts import ABOUT
 from agent_workbench.mcp.tools.served_tool import (

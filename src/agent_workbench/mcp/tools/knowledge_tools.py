@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.mcp.resources import MARKDOWN, SCHEME, Kind, Listed
 from agent_workbench.mcp.tools.served_tool import (

@@ -19,11 +19,10 @@ from agent_workbench.core.intents import (
 )
 from agent_workbench.core.patch.selection import PartialDiff
 from agent_workbench.core.settings import ApprovalMode
-from agent_workbench.tui.bars.approval import PendingApproval
-from agent_workbench.tui.bars.gate_text import GateText
+from agent_workbench.tui.bars.gate_text import GateText, PendingApproval
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
-from agent_workbench.tui.widgets.readiness import Readiness, queued_seconds
+from agent_workbench.tui.widgets.row_list import Readiness, queued_seconds
 from agent_workbench.views.gate.gate_bar import GateAct, GateMode, GateView, Waiting, next_method
 
 if TYPE_CHECKING:

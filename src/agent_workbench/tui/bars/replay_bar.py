@@ -18,8 +18,7 @@ from agent_workbench.core.intents import (
     SeekReplay,
     StepReplay,
 )
-from agent_workbench.tui.bars.bar import INDENT, Bar
-from agent_workbench.tui.bars.hints import Hint
+from agent_workbench.tui.bars.bar import INDENT, Bar, Hint
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.rows import Span

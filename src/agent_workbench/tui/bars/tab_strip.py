@@ -8,7 +8,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from agent_workbench.tui.bars.hints import Hint, PlacedHint, hint_at, place_hints
+from agent_workbench.tui.bars.bar import Hint, PlacedHint, hint_at, place_hints
 from agent_workbench.tui.widgets.tones import ThemeStyle, Tones
 
 FRONT = ThemeStyle("background", bold=True, behind="primary")

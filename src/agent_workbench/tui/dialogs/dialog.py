@@ -16,10 +16,10 @@ from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
-from agent_workbench.tui.bars.hints import hint_line
+from agent_workbench.tui.bars.bar import hint_line
 from agent_workbench.tui.terminal.selectable_screen import SelectableScreen
-from agent_workbench.tui.widgets.readiness import Readiness, queued_seconds
-from agent_workbench.views.sessions.read_only import read_only_reason
+from agent_workbench.tui.widgets.row_list import Readiness, queued_seconds
+from agent_workbench.views.sessions.tabs import read_only_reason
 
 Answer = TypeVar("Answer")
 

@@ -30,7 +30,7 @@ from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import TaskDraft
 from agent_workbench.core.text.mentions import mention_of, open_mention
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
-from agent_workbench.tui.bars.hints import hint_line
+from agent_workbench.tui.bars.bar import hint_line
 from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.palette import LineCommand, command_word, matching_commands
 

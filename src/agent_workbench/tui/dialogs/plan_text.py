@@ -15,7 +15,7 @@ from agent_workbench.core.intents.outcomes import Outcome, PlanOpened, Refused
 from agent_workbench.core.intents.plan import EditPlan, OpenPlan
 from agent_workbench.core.plan import PlanPiece
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
-from agent_workbench.tui.bars.hints import hint_line
+from agent_workbench.tui.bars.bar import hint_line
 from agent_workbench.tui.dialogs.dialog import SAVE_KEYS, Dialog
 
 EDITS = f"{hint_line(SAVE_KEYS)}   What runs goes on as it began; comments stay."

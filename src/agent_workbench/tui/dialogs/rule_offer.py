@@ -13,12 +13,12 @@ from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.rules.matching import RuleScope, StoredRule, offered_rules
 from agent_workbench.core.text.sanitizer import sanitize
-from agent_workbench.tui.bars.hints import hint_line
+from agent_workbench.tui.bars.bar import hint_line
 from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.entry_list import EntryList
-from agent_workbench.tui.widgets.readiness import Readiness, queued_seconds
+from agent_workbench.tui.widgets.row_list import Readiness, queued_seconds
 from agent_workbench.views.gate.rule_entries import offer_entries, past_entry, scope_entry
 
 PLACES = tuple(RuleScope)

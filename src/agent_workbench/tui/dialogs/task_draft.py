@@ -11,11 +11,11 @@ from textual.widgets import Static
 from agent_workbench.core.plan import Task, TaskDraft
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.text.sanitizer import sanitize
-from agent_workbench.tui.bars.hints import hint_line
+from agent_workbench.tui.bars.bar import hint_line
 from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
-from agent_workbench.tui.widgets.readiness import Readiness, queued_seconds
+from agent_workbench.tui.widgets.row_list import Readiness, queued_seconds
 
 SHOWN = "draft"
 MOST_CHARS = 4_000

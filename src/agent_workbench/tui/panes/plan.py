@@ -11,7 +11,7 @@ from textual.message import Message
 from agent_workbench.core.ids import TaskId
 from agent_workbench.tui.keymap import bindings
 from agent_workbench.tui.keys import KEYS, Scope
-from agent_workbench.tui.panes.seen_rows import SeenRows
+from agent_workbench.tui.panes.steps import SeenRows
 from agent_workbench.tui.widgets.entry_list import EntryList
 from agent_workbench.tui.widgets.rows import Row
 from agent_workbench.views.blocks import Entry

@@ -1,8 +1,9 @@
-"""Steps pane: the transcript of a session, growing at its end."""
+"""Steps pane: the transcript of a session, growing at its end, and the record of rows that were on screen."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from msgspec.structs import replace
 from textual.message import Message
 
 from agent_workbench.core.checks.failure_tree import CodePlace
@@ -10,7 +11,7 @@ from agent_workbench.tui.keymap import bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.entry_list import EntryList
 from agent_workbench.tui.widgets.markdown_rows import CodeColours, markdown_rows
-from agent_workbench.tui.widgets.rows import Row, block_rows, entry_rows
+from agent_workbench.tui.widgets.rows import Piece, Row, block_rows, entry_rows
 from agent_workbench.views.blocks import Block, Entry
 from agent_workbench.views.transcript.transcript import StepsView
 
@@ -91,3 +92,49 @@ class StepsPane(EntryList):
 
     def _number_of(self, key: str) -> int:
         return next((at for at, entry in enumerate(self.entries) if entry.key == key), -1)
+
+
+class SeenRows:
+    """Rows that were not drawn yet. A row is known by the number of its entry, and by its own number in that."""
+
+    def __init__(self) -> None:
+        self._wanted: set[tuple[int, int]] = set()
+        self._missing: set[tuple[int, int]] = set()
+
+    @property
+    def missing(self) -> int:
+        """Number of rows that were not seen."""
+        return len(self._missing)
+
+    def marked(self, number: int, rows: Iterable[Row]) -> list[Row]:
+        """Return the rows of an entry, marked as such that have to be seen; empty ones need not be."""
+        return [
+            replace(row, pieces=(Piece(at, 0, row.cells, number, row.cells),)) if row.cells else row
+            for at, row in enumerate(rows)
+        ]
+
+    def begin(self, rows: Iterable[Row]) -> None:
+        """Begin anew with these rows."""
+        self._wanted = {key for row in rows for key in _keys(row)}
+        self._missing = set(self._wanted)
+
+    def laid_out(self, rows: Iterable[Row]) -> bool:
+        """Begin anew and return True if other rows have to be seen now, unless all were seen."""
+        if not self._missing or {key for row in rows for key in _keys(row)} == self._wanted:
+            return False
+        self.begin(rows)
+        return True
+
+    def drawn(self, row: Row, left: int, width: int) -> bool:
+        """Note that `width` cells of a row were drawn, from cell `left` on; return True if it is seen only now."""
+        keys = self._missing.intersection(_keys(row)) if row.cells <= left + width else set()
+        self._missing -= keys
+        return bool(keys)
+
+    def first_missing(self, rows: Sequence[Row]) -> int:
+        """Return the number of the first row that was not seen, -1 if all were."""
+        return next((at for at, row in enumerate(rows) if self._missing.intersection(_keys(row))), -1)
+
+
+def _keys(row: Row) -> list[tuple[int, int]]:
+    return [(piece.at, piece.source) for piece in row.pieces]

@@ -31,14 +31,13 @@ from agent_workbench.tui.terminal.selectable_screen import SelectableScreen
 from agent_workbench.views.code import shown_code_snapshots, view_code
 from agent_workbench.views.consultations import view_advice
 from agent_workbench.views.gate.diff_pane import view_diff
-from agent_workbench.views.gate.followed_gate import view_followed_gate
-from agent_workbench.views.gate.gate_bar import view_gate
+from agent_workbench.views.gate.gate_bar import view_followed_gate, view_gate
 from agent_workbench.views.gate.proposed_plan import view_proposed_plan
 from agent_workbench.views.knowledge import view_scratchpad
 from agent_workbench.views.plan import view_plan
 from agent_workbench.views.sessions.timeline import view_replay
 from agent_workbench.views.status import view_status
-from agent_workbench.views.transcript.answer_parts import EDITS, split_answer
+from agent_workbench.views.transcript.model_blocks import EDITS, split_answer
 from agent_workbench.views.transcript.transcript import transcript_snapshots, view_steps
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from textual.widgets import Static
 
 from agent_workbench.core.intents.outcomes import FileOpened, Outcome, Refused
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
-from agent_workbench.tui.bars.hints import hint_line
+from agent_workbench.tui.bars.bar import hint_line
 from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope

@@ -11,7 +11,7 @@ from agent_workbench.core.inbox import InboxItem
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.core.text.sanitizer import sanitize_line
-from agent_workbench.tui.bars.hints import hint_line
+from agent_workbench.tui.bars.bar import hint_line
 from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope

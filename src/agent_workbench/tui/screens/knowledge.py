@@ -11,13 +11,13 @@ from agent_workbench.core.knowledge import KnowledgeNote
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.sanitizer import sanitize
-from agent_workbench.tui.bars.hints import hint_line
+from agent_workbench.tui.bars.bar import hint_line
 from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.entry_list import EntryList
 from agent_workbench.views.knowledge import note_entries, notes_line
-from agent_workbench.views.sessions.read_only import read_only_reason
+from agent_workbench.views.sessions.tabs import read_only_reason
 
 MOST_CHARS = 400
 HELP = "words to search the notes for"

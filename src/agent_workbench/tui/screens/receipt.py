@@ -13,15 +13,20 @@ from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.state.session_state import Phase, SessionState
 from agent_workbench.core.text.sanitizer import sanitize_line
-from agent_workbench.tui.bars.hints import SEPARATOR
+from agent_workbench.tui.bars.bar import SEPARATOR
 from agent_workbench.tui.dialogs.dialog import Dialog, prompt_lock_reason
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
-from agent_workbench.tui.widgets.readiness import Readiness, queued_seconds
 from agent_workbench.tui.widgets.receipt_list import ReceiptList
-from agent_workbench.views.receipt.receipt import CompactionEstimate, ReceiptView, view_next_prompt, view_receipt
+from agent_workbench.tui.widgets.row_list import Readiness, queued_seconds
+from agent_workbench.views.receipt.receipt import (
+    CompactionEstimate,
+    ReceiptView,
+    head_lines,
+    view_next_prompt,
+    view_receipt,
+)
 from agent_workbench.views.receipt.rows import ReceiptRow
-from agent_workbench.views.receipt.text_lines import head_lines
 
 
 class ReceiptScreen(Dialog[None]):

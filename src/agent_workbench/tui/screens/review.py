@@ -1,23 +1,28 @@
-"""Review of a task: a list of its changes as one diff, each below the steps that made it."""
+"""Review of a task as one diff below the steps that made it, and the comparison of two sessions."""
 
 from collections.abc import Callable, Iterable, Iterator
 
 from textual.content import Content
 from textual.widget import Widget
 
-from agent_workbench.tui.bars.hints import hint_line
+from agent_workbench.core.history.comparison import Comparison
+from agent_workbench.tui.bars.bar import hint_line
 from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
+from agent_workbench.tui.panes.diff.diff_pane import ReadOnlyDiff
 from agent_workbench.tui.widgets.entry_list import EntryList
 from agent_workbench.tui.widgets.rows import SIGNS, Row, cut_line, entry_rows
 from agent_workbench.views.blocks import Block, Entry, Tone
 from agent_workbench.views.diff.lines import DiffLine
 from agent_workbench.views.diff.review import ReviewHunk, ReviewStep, ReviewView
+from agent_workbench.views.reports.comparison import view_comparison
 
 MARK = "▸"
 NO_STEP = ReviewStep("", "")
 EMPTY = "no change of this task stands"
+
+HINTS = {"next_change": "next change", "side_by_side": "side by side", "fold": "fold"}
 
 
 class ReviewScreen(Dialog[None]):
@@ -106,3 +111,26 @@ def line_rows(line: DiffLine, digits: int, width: int) -> Iterator[Row]:
     for piece in cut_line(line.text, max(8, width - len(gutter))):
         yield Row(((lead, Tone.NUMBER), (piece, line.tone)), fill=fill, lead=len(gutter), link=link)
         lead, link = " " * len(gutter), ""
+
+
+class ComparisonScreen(Dialog[None]):
+    """Shows a comparison."""
+
+    BINDINGS = bindings(Scope.COMPARISON)
+
+    def __init__(self, comparison: Comparison, keymap: Keymap) -> None:
+        self._view = view_comparison(comparison)
+        hints = [(keymap.first(Scope.DIFF, action), said) for action, said in HINTS.items()] if self._view.diff else []
+        hints.append((keymap.first(Scope.COMPARISON, "close_comparison"), "close"))
+        super().__init__(self._view.title, hint_line(hints), name="comparison")
+
+    def body(self) -> Iterable[Widget]:
+        return (ReadOnlyDiff(),)
+
+    def on_mount(self) -> None:
+        diff = self.query_one(ReadOnlyDiff)
+        diff.focus()
+        diff.show(self._view)
+
+    def action_close_comparison(self) -> None:
+        self.dismiss(None)

@@ -1,7 +1,11 @@
-"""Scrolling list of rows that are painted one by one, as quickly for fifty thousand rows as for five."""
+"""Scrolling list of rows that are painted one by one and can be selected, as quick with 50,000 as with five."""
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.cache import FIFOCache
@@ -16,9 +20,12 @@ from textual.widget import Widget
 
 from agent_workbench.tui.widgets.framed_lines import keep_lines
 from agent_workbench.tui.widgets.rows import Row
-from agent_workbench.tui.widgets.text_selection import selected_text, with_selection
 from agent_workbench.tui.widgets.tones import CURSOR, CURSOR_BLURRED, SELECTED, Tones
 from agent_workbench.views.blocks import Tone
+
+if TYPE_CHECKING:
+    from agent_workbench.core.ports.machine import Clock
+
 
 WIDTH_UNSEEN = 80
 SYSTEM_CLASS = "-textual-system"
@@ -29,6 +36,10 @@ NOTICE_GONE_SECONDS = 0.25
 Painted = tuple[Row, int, int, bool, bool]
 MOST_ROWS = 256
 """Painted rows that are kept."""
+
+MOMENT_SECONDS = 0.3
+
+MOST_SELECTED_ROWS = 20_000
 
 
 @dataclass
@@ -302,3 +313,76 @@ class RowPainter:
 
     def _style(self, tone: Tone | Style) -> Style:
         return tone if isinstance(tone, Style) else self.tones[tone]
+
+
+class Readiness:
+    """Remembers since when a decision is on screen. A key that waited in a queue counts from when it was pressed."""
+
+    def __init__(self, clock: "Clock") -> None:
+        self._clock = clock
+        self._key = ""
+        self._since = 0.0
+
+    def painted(self, key: str) -> None:
+        """Note that `key` is on screen; only its first time counts."""
+        if key != self._key:
+            self._key, self._since = key, self._clock.monotonic_seconds()
+
+    def begin_again(self) -> None:
+        """Start the time anew, because another part is on screen now."""
+        self._since = self._clock.monotonic_seconds()
+
+    def ready(self, key: str, queued_seconds: float = 0.0) -> bool:
+        """Return True if a decision about `key` counts; it was made `queued_seconds` ago."""
+        return key == self._key and self._clock.monotonic_seconds() - queued_seconds - self._since >= MOMENT_SECONDS
+
+
+def queued_seconds(pressed_at: float | None) -> float:
+    """Return how long an input event waited, 0 for none; Textual stamps events with the process's monotonic time."""
+    return 0.0 if pressed_at is None else max(0.0, time.monotonic() - pressed_at)
+
+
+def selected_text(row_at: Callable[[int], Row], count: int, selection: Selection) -> str:
+    """Return the selected text of `count` rows; offsets of the selection are cells and rows."""
+    first = selection.start.y if selection.start is not None else 0
+    last = min(count - 1, selection.end.y if selection.end is not None else count - 1, first + MOST_SELECTED_ROWS)
+    column = selection.start.x if selection.start is not None else 0
+    text: list[str] = []
+    for number in range(max(0, first), last + 1):
+        row = row_at(number)
+        start, end = selection.get_span(number) or (0, 0)
+        lead, until, link = _place(row, column)
+        piece = _cells(row, max(start, lead), until if end < 0 else min(end, until))
+        text.append(f"{link if text else ''}{piece}")
+    return "\n".join(line.rstrip() for line in "".join(text).split("\n"))
+
+
+def _place(row: Row, column: int) -> tuple[int, int, str]:
+    """Return where the text of a row begins and ends, and its link; of two sides, those of the clicked one."""
+    if not row.pieces or row.lead:
+        line, tone = row.spans[-1] if row.spans else ("", Tone.PLAIN)
+        ruled = cell_len(line) + 1 if tone is Tone.RULE else 0
+        return row.lead, row.cells - ruled, row.link
+    side = next((piece for piece in reversed(row.pieces) if piece.at <= column), row.pieces[0])
+    return side.at, side.at + side.cells, "" if side.start else row.link
+
+
+def _cells(row: Row, start: int, end: int) -> str:
+    text = "".join(" " * cell_len(each) if tone is Tone.RULE else each for each, tone in row.spans)
+    if text.isascii():
+        return text[start:end]
+    kept, at = [], 0
+    for char in text:
+        if start <= at < end:
+            kept.append(char)
+        at += cell_len(char)
+    return "".join(kept)
+
+
+def with_selection(strip: Strip, start: int, end: int, look: Style) -> Strip:
+    """Return a strip whose cells from `start` to before `end` look selected."""
+    start, end = max(0, start), min(end, strip.cell_length)
+    if start >= end:
+        return strip
+    middle = [Segment(text, (style or Style()) + look) for text, style, _ in strip.crop(start, end)]
+    return Strip.join([strip.crop(0, start), Strip(middle), strip.crop(end)])

@@ -17,7 +17,7 @@ from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.views.blocks import Tone
 from agent_workbench.views.diff.lines import DiffLine, diff_lines
-from agent_workbench.views.transcript.answer_parts import split_answer
+from agent_workbench.views.transcript.model_blocks import split_answer
 
 MAX_THOUGHT_CHARS = 300
 

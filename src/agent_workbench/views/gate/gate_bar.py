@@ -1,4 +1,4 @@
-"""The gate bar: the waiting proposal, a running action, trouble, or what can be started."""
+"""The gate bar: the waiting proposal, also of a followed session, a running action, or what can be started."""
 
 from enum import StrEnum
 
@@ -6,9 +6,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.core.ids import TaskId
+from agent_workbench.core.inbox import reference_to
 from agent_workbench.core.intents import StopAction, StopAnswer
-from agent_workbench.core.live import Live, SessionUpdate, Streaming
-from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.live import Followed, Live, SessionUpdate, Streaming
+from agent_workbench.core.plan import TaskStatus, is_queued
 from agent_workbench.core.proposal_kinds import MergeProposal
 from agent_workbench.core.proposals import Proposal, is_too_long, shown_sha
 from agent_workbench.core.repo.workspace import MergeMethod
@@ -21,8 +22,10 @@ from agent_workbench.core.state.work import Planning
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, without_colours
 from agent_workbench.views.code import index_words
-from agent_workbench.views.gate.proposal_views import headline, proposal_key
+from agent_workbench.views.gate.proposal_views import describe, headline, proposal_key
 from agent_workbench.views.plan import is_mergeable
+
+TOO_LONG = "too long for the inbox"
 
 
 class GateMode(StrEnum):
@@ -272,3 +275,46 @@ def _idle(state: SessionState, live: Live) -> GateView:
         "no task can start",
         sanitize_line(f"each is finished, blocked, or assigned to a person{at_work}"),
     )
+
+
+def view_followed_gate(update: SessionUpdate) -> GateView:
+    """Return the content of the gate bar; `open here` is offered while nobody has the session open."""
+    followed, state = update.live.followed or Followed(), update.state
+    goes_on = _goes_on(state)
+    holder = sanitize_line(followed.holder)
+    opens = () if holder else (GateAct.OPEN,)
+    if state.waiting is not None and followed.decided is not None:
+        kind, what, _ = describe(state.waiting)
+        more = f"{holder} records it" if holder else goes_on
+        return GateView(GateMode.BUSY, followed.decided.verdict.past, f"{kind}  {what}", more, opens, followed=True)
+    if state.waiting is not None:
+        return _waiting_elsewhere(update, opens)
+    if state.trouble is not None:
+        own = view_gate(replace(update, live=replace(update.live, decidable=False)))
+        return replace(own, acts=opens, followed=True)
+    task = sanitize_line(state.run.task) if state.run is not None else ""
+    if state.at_work:
+        more = f"in {holder}" if holder else goes_on
+        return GateView(GateMode.BUSY, "working" if holder else "stopped", task, more, opens, followed=True)
+    status = state.run.status if state.run is not None else None
+    reason = sanitize_line(state.run.reason) if state.run is not None else ""
+    return GateView(GateMode.IDLE, str(status or "nothing waits"), task, reason, followed=True)
+
+
+def _goes_on(state: SessionState) -> str:
+    """Return who goes on with a session that nobody has open: forks of queued tasks are in no queue."""
+    if not is_queued(state.plan_path):
+        return "the next `agent run` goes on with it"
+    return "a worker goes on with it" if state.parent is None else "open it to go on with it"
+
+
+def _waiting_elsewhere(update: SessionUpdate, opens: tuple[GateAct, ...]) -> GateView:
+    own = view_gate(replace(update, live=replace(update.live, decidable=True)))
+    proposal = update.state.waiting
+    if proposal is None or reference_to(update.state.session, proposal) is None:
+        more = " · ".join(filter(None, (own.more, TOO_LONG)))
+        return replace(own, acts=opens, more=more, paused=None, accepts=False, followed=True)
+    acts = tuple(act for act in own.acts if act in DECIDABLE)
+    about = update.live.followed.about if update.live.followed is not None else ()
+    more = " · ".join(filter(None, (*about, own.more)))
+    return replace(own, acts=acts, more=more, paused=None, accepts=False, followed=True)

@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from agent_workbench.core.history.mode_approvals import PolicyTrial, TriedProposal
 from agent_workbench.core.plan import TaskOrigin
-from agent_workbench.core.rules.policy_trial import PolicyTrial, TriedProposal
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.views.gate.proposal_views import describe

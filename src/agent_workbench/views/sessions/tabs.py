@@ -1,11 +1,11 @@
-"""Tabs of the running sessions, and the notifications that a session calls for."""
+"""Tabs of the running sessions, what they notify of, and those in which nothing can be changed."""
 
 from collections.abc import Sequence
 from enum import StrEnum
 
 from msgspec import Struct
 
-from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.live import Live, SessionUpdate
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.state.proposal_hooks import awaited_hook
 from agent_workbench.core.state.session_state import Phase, SessionState
@@ -15,6 +15,9 @@ from agent_workbench.views.blocks import Tone
 MAX_NAME_CHARS = 16
 NOTIFICATION_TITLE = "Agent Workbench"
 GAP = 1
+
+REPLAYED = "this is a recording; nothing in it can be changed"
+FOLLOWED = "this session is only followed: approve, reject or skip what waits, or open it from the inbox to change more"
 
 
 class TabState(StrEnum):
@@ -194,3 +197,10 @@ def _rest(state: SessionState) -> TabState:
     if run is None or run.phase is not Phase.OVER or run.status is None:
         return TabState.IDLE
     return {TaskStatus.DONE: TabState.DONE, TaskStatus.FAILED: TabState.FAILED}.get(run.status, TabState.IDLE)
+
+
+def read_only_reason(live: Live) -> str:
+    """Return why nothing in the session can be changed here, empty if it can."""
+    if live.replay is not None:
+        return REPLAYED
+    return FOLLOWED if live.followed is not None else ""

@@ -1,14 +1,18 @@
-"""Replay of a recording: the bar with the position, and the timeline with glyphs for marks."""
+"""Replay of a recording: the bar with the position, the timeline with its marks, and the gates that pictures show."""
 
 import re
 from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
+from agent_workbench.core.events import Recorded
 from agent_workbench.core.events.log_lines import log_line
 from agent_workbench.core.history.replay_marks import MarkKind, Marks
 from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.proposals import POLICY, Proposal
 from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.core.state.steps import decisions_of, newest_steps
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.views.blocks import Tone
 
@@ -25,6 +29,8 @@ BEFORE, AFTER, HERE = ("━", Tone.ACCENT), ("─", Tone.RULE), ("█", Tone.STR
 EVERYWHERE, CROWDED = 0.5, 1.5
 """Marks per cell from which a kind is everywhere, and the factor above that at which a cell is still marked."""
 Cell = tuple[str, Tone]
+
+UNDECIDED = "waits"
 
 
 def view_timeline(marks: Marks, cells: int) -> tuple[Cell | None, ...]:
@@ -100,3 +106,31 @@ def _event(state: SessionState) -> str:
     event = state.latest_events[-1].event
     name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(event).__name__).lower()
     return sanitize_line(log_line(event)) or name
+
+
+class PicturedGate(Struct, frozen=True):
+    """A gate after event `seq`: its proposal and the verdict that followed (`waits`: none did)."""
+
+    seq: int
+    proposal: Proposal
+    verdict: str
+
+    @property
+    def name(self) -> str:
+        """File name of the picture, in the order of the recording."""
+        return f"{self.seq:05}-{self.proposal.kind}-{self.verdict}"
+
+
+def pictured_gates(events: Sequence[Recorded]) -> Iterator[PicturedGate]:
+    """Yield the gates: all diffs, commits and merges, and everything else that a person decided."""
+    pictured: tuple[Proposal, ...] = ()
+    for each in decisions_of(events):
+        # What waited again as it was is pictured once.
+        if (shown := each.proposal) is None or each.versions is pictured:
+            continue
+        pictured = each.versions
+        if shown.changes_code or not each.event.by.startswith(POLICY):
+            yield PicturedGate(each.seq - 1, shown, each.event.verdict)
+    newest = next(newest_steps(events), None)
+    if newest is not None and newest.decision is None:
+        yield PicturedGate(events[-1].seq, newest.proposal, UNDECIDED)

@@ -62,9 +62,7 @@ from agent_workbench.core.proposals import (
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, without_colours
 from agent_workbench.views.blocks import Block, Entry, Tone
-from agent_workbench.views.transcript.chat_blocks import chat_answer_blocks, chat_blocks
 from agent_workbench.views.transcript.check_entries import PURPOSES
-from agent_workbench.views.transcript.consult_blocks import consult_blocks
 from agent_workbench.views.transcript.model_blocks import (
     FOLD_LINES,
     answer_blocks,
@@ -78,8 +76,14 @@ from agent_workbench.views.transcript.model_blocks import (
     search_blocks,
     skill_blocks,
 )
-from agent_workbench.views.transcript.plan_blocks import plan_blocks, proposed_plan_blocks
-from agent_workbench.views.transcript.session_blocks import session_blocks
+from agent_workbench.views.transcript.session_blocks import (
+    chat_answer_blocks,
+    chat_blocks,
+    consult_blocks,
+    plan_blocks,
+    proposed_plan_blocks,
+    session_blocks,
+)
 
 OWN_PROPOSALS = {
     COMMIT: "Commit",

@@ -1,5 +1,8 @@
-"""Blocks of the transcript for prompts, answers, the user's messages and compactions."""
+"""Blocks of the transcript for prompts, messages, compactions, and the parts of answers, also while they stream."""
 
+import re
+
+from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.core.events import (
@@ -20,7 +23,6 @@ from agent_workbench.core.model import AnswerFigures, Purpose
 from agent_workbench.core.text.amounts import counted_text, dollars_text
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 from agent_workbench.views.blocks import Block, Tone
-from agent_workbench.views.transcript.answer_parts import EDITS, split_answer
 
 FOLD_LINES = 6
 ASIDE = frozenset({Purpose.REFLEXION, Purpose.SUMMARY})
@@ -30,6 +32,12 @@ AUTHORS = {
     Author.MODEL: "written by the model",
     Author.WORKBENCH: "written by the workbench",
 }
+
+# Possessive, or a line of many spaces would backtrack through every split.
+ACTION_LINE = re.compile(r"^Action:[ \t]*+(\S*+)[ \t]*+$", re.MULTILINE)
+EDITS = frozenset({"rewrite", "write_diff"})
+"""Tools whose body changes files."""
+REFLEXION = "Reflexion:"
 
 
 def search_blocks(event: CodeRetrieved, sought_for: str) -> list[Block]:
@@ -161,3 +169,24 @@ def compaction_blocks(event: ContextCompacted) -> list[Block]:
         Block(sanitize(event.summary.strip()), label="Summary", fold_lines=FOLD_LINES),
         Block(f"{AUTHORS[event.by]}; kept beside it: {', '.join(kept)}", Tone.DIM),
     ]
+
+
+class AnswerParts(Struct, frozen=True):
+    """An answer split into its parts; `action` is empty until it has arrived, `body` is what follows it."""
+
+    thought: str
+    action: str = ""
+    body: str = ""
+    reflects: bool = False
+
+
+def split_answer(text: str) -> AnswerParts:
+    """Return the parts of an answer, which may be unfinished or have no form at all."""
+    lead = text.lstrip()
+    if lead.startswith(REFLEXION):
+        return AnswerParts(lead.removeprefix(REFLEXION).strip(), reflects=True)
+    found = ACTION_LINE.search(text)
+    if found is None:
+        return AnswerParts(lead.removeprefix("Thought:").strip())
+    thought = text[: found.start()].strip().removeprefix("Thought:").strip()
+    return AnswerParts(thought, found[1], text[found.end() :].removeprefix("\n"))

@@ -36,12 +36,10 @@ from agent_workbench.core.state.growing_tuple import FoldSnapshots, GrowingTuple
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, without_colours
 from agent_workbench.views.blocks import Block, Entry, Tone
-from agent_workbench.views.transcript.answer_parts import EDITS, split_answer
-from agent_workbench.views.transcript.chat_blocks import streamed_chat_blocks
 from agent_workbench.views.transcript.check_entries import check_entries
 from agent_workbench.views.transcript.event_entries import EntryContext, event_entry
-from agent_workbench.views.transcript.model_blocks import ASIDE, thought_line
-from agent_workbench.views.transcript.plan_blocks import streamed_plan_blocks
+from agent_workbench.views.transcript.model_blocks import ASIDE, EDITS, split_answer, thought_line
+from agent_workbench.views.transcript.session_blocks import streamed_chat_blocks, streamed_plan_blocks
 
 THOUGHT_TAIL_CHARS = 2_000
 LEFT_CHARS = 80

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from agent_workbench.adapters.database.connection import Database
 from agent_workbench.adapters.database.queue.postgres_queue import PostgresQueue
-from agent_workbench.adapters.database.queue.task_body import MAX_BODY_BYTES
+from agent_workbench.adapters.database.queue.task_rows import MAX_BODY_BYTES
 from agent_workbench.adapters.database.registry import DatabaseRegistry
 from agent_workbench.bootstrap.task_queue import completed_task
 from agent_workbench.core.errors import LockedError, StorageError, UsageError

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.git.commands import commit_log as past
+from agent_workbench.adapters.git.commands import stored_commits as past
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.ports.workspace import Sources

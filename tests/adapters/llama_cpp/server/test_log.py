@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from agent_workbench.adapters.llama_cpp.server.log import ServerLog
+from agent_workbench.adapters.llama_cpp.server.embedded import ServerLog
 
 
 async def test_lines_are_joined_over_pieces_and_kept_in_the_file(tmp_path: Path) -> None:

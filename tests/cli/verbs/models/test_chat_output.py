@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from agent_workbench.cli.verbs.chat_output import FOLDED_LINES, ChatPrinter
+from agent_workbench.cli.verbs.chat import FOLDED_LINES, ChatPrinter
 from agent_workbench.core.events import ActionFinished, ActionResult, ChatStarted, Event, UserSaid
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.live import Live, SessionUpdate, Streaming

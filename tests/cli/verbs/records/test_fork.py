@@ -8,7 +8,7 @@ import pytest
 from agent_workbench.api.records.fork import GONE
 from agent_workbench.api.records.repo_sessions import RepoSessions
 from agent_workbench.core.errors import WorkspaceError
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.system.user_dirs import state_dir
 from tests.adapters.git.conftest import home
 from tests.adapters.git.user import User

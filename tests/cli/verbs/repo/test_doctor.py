@@ -10,7 +10,7 @@ from agent_workbench.bootstrap.repo_context import Say
 from agent_workbench.cli.main import execute
 from agent_workbench.core.diagnostics import Finding, Health
 from agent_workbench.core.errors import ExitCode
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 
 
 class Terminal(io.StringIO):

@@ -4,7 +4,6 @@ import pytest
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.diff_text import render_patch
-from agent_workbench.core.patch.hashes import patch_hash
 from agent_workbench.core.patch.reader.patch_reader import parse_patch
 from agent_workbench.core.patch.selection import (
     HunkChoice,
@@ -14,7 +13,7 @@ from agent_workbench.core.patch.selection import (
     selectable_parts,
     with_hunk_text,
 )
-from agent_workbench.core.patch.values import HunkFate, LeftOut
+from agent_workbench.core.patch.values import HunkFate, LeftOut, patch_hash
 from tests.core.patch.diffs import modify, small
 
 DIFF = modify("@@ -1,3 +1,3 @@\n a\n-b\n+B\n c\n@@ -9 +9,2 @@\n-e\n+E\n+EE\n") + small(".github/ci.yml")

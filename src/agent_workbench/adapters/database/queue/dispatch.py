@@ -9,8 +9,7 @@ from psycopg.sql import SQL
 
 from agent_workbench.adapters.database.connection import Connection
 from agent_workbench.adapters.database.queue import job_connector as jobs
-from agent_workbench.adapters.database.queue.task_body import decode_needs
-from agent_workbench.adapters.database.queue.task_rows import COLUMNS, NEXT_FENCE, TaskRow, select
+from agent_workbench.adapters.database.queue.task_rows import COLUMNS, NEXT_FENCE, TaskRow, decode_needs, select
 from agent_workbench.core.ports.task_queue import MOST_ATTEMPTS
 from agent_workbench.core.queue.routing import RoutableTask, RoutingDecision, RoutingOutcome, route
 from agent_workbench.core.queue.workers import Fleet, WorkerPresence, WorkerRecord

@@ -19,10 +19,18 @@ from agent_workbench.adapters.database.queue import job_connector as jobs
 from agent_workbench.adapters.database.queue.dispatch import Request
 from agent_workbench.adapters.database.queue.queue_context import QueueContext, end_job, stored
 from agent_workbench.adapters.database.queue.signed_tasks import TaskSigner
-from agent_workbench.adapters.database.queue.task_body import MAX_BODY_BYTES, TaskBody, encode_body, encode_needs
 from agent_workbench.adapters.database.queue.task_claims import TaskClaims
 from agent_workbench.adapters.database.queue.task_ends import TaskEnds
-from agent_workbench.adapters.database.queue.task_rows import COLUMNS, NEXT_FENCE, TaskRow, select
+from agent_workbench.adapters.database.queue.task_rows import (
+    COLUMNS,
+    MAX_BODY_BYTES,
+    NEXT_FENCE,
+    TaskBody,
+    TaskRow,
+    encode_body,
+    encode_needs,
+    select,
+)
 from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import LockedError, SigningError, StorageError, UsageError
 from agent_workbench.core.ids import NO_SESSION, SessionId, task_id

@@ -2,8 +2,7 @@
 
 from msgspec import Struct
 
-from agent_workbench.adapters.database.queue.task_body import MAX_BODY_BYTES, decode_body, encode_needs
-from agent_workbench.adapters.database.queue.task_rows import TaskRow
+from agent_workbench.adapters.database.queue.task_rows import MAX_BODY_BYTES, TaskRow, decode_body, encode_needs
 from agent_workbench.core.ports.shared_state import Signatures
 from agent_workbench.core.ports.task_queue import QueueState
 from agent_workbench.core.signed import SignedPurpose, signed_message

@@ -1,17 +1,22 @@
-"""Rows of the table of tasks, read within bounds."""
+"""Rows of the table of tasks, read within bounds; their signed part and what a task needs, as bytes and text."""
 
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 from msgspec import Struct, ValidationError, convert
 from msgspec.structs import fields
 from psycopg.sql import SQL, Composed
 
 from agent_workbench.adapters.database.connection import Connection
-from agent_workbench.adapters.database.queue.task_body import MAX_BODY_BYTES, TaskBody, decode_body
+from agent_workbench.core.errors import UsageError
 from agent_workbench.core.ids import NO_SESSION, SESSION_ID, SessionId
 from agent_workbench.core.plan import TaskOrigin
+from agent_workbench.core.plan.needs import Needs
 from agent_workbench.core.ports.task_queue import MOST_ATTEMPTS, QueuedTask, QueueState
+
+MAX_BODY_BYTES = 1_100_000
+"""Largest body of a row that is read: the largest queue file and what stands beside it."""
 
 MAX_RESULT_BYTES = 4_000_000
 MAX_REASON_CHARS = 2000
@@ -28,6 +33,48 @@ NEXT_FENCE = SQL("least(fence, 9223372036854775806) + 1")
 RESULT_COLUMNS = SQL(
     "fence, state, CASE WHEN octet_length(result) <= {most} THEN result ELSE '' END, left(result_signature, 10000)"
 ).format(most=MAX_RESULT_BYTES)
+
+
+class TaskBody(Struct, frozen=True, forbid_unknown_fields=True):
+    """The signed part of a row. `needs` and `priority` are what the definition says, or the role's model."""
+
+    definition: str
+    priority: int = 0
+    needs: Needs = Needs()
+    depends_on: tuple[str, ...] = ()
+
+
+def encode_body(body: TaskBody) -> bytes:
+    """Return the bytes of a body as they are signed and stored; raise `UsageError` for text that is not UTF-8."""
+    try:
+        encoded = msgspec.json.encode(body)
+    except UnicodeEncodeError as error:
+        raise UsageError("the text of the task holds half a character (a lone surrogate)") from error
+    if len(encoded) > MAX_BODY_BYTES:
+        raise UsageError(f"the task has {len(encoded):,} bytes; the queue takes {MAX_BODY_BYTES:,}")
+    return encoded
+
+
+def decode_body(data: bytes) -> TaskBody | None:
+    """Return the body in some bytes, None if it is none."""
+    try:
+        return msgspec.json.decode(data, type=TaskBody)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
+
+
+def encode_needs(needs: Needs) -> str:
+    """Return needs as the text that stands in a row; equal needs have equal texts."""
+    in_order = Needs(needs.gpu_vram_gb, needs.cores, tuple(sorted(needs.models)), tuple(sorted(needs.tags)))
+    return "" if needs == Needs() else msgspec.json.encode(in_order).decode()
+
+
+def decode_needs(text: str) -> Needs | None:
+    """Return the needs in a row's text, None if it has none; forged ones only mislead the routing."""
+    try:
+        return msgspec.json.decode(text, type=Needs) if text else Needs()
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
 
 
 class TaskRow(Struct, frozen=True):

@@ -12,7 +12,7 @@ from agent_workbench.core.ids import SESSION_ID, SessionId, session_id
 from agent_workbench.core.ports.journal_copies import NO_LINE, JournalCopies
 from agent_workbench.system.atomic_files import make_directories, storage_error, write_atomically
 from agent_workbench.system.command_bounds import check_record
-from agent_workbench.system.regular_files import read_regular
+from agent_workbench.system.folder_trees import read_regular
 
 _MAX_BYTES = 100_000
 _BATCH_BYTES = 10_000_000

@@ -17,8 +17,8 @@ from msgspec import Struct
 from agent_workbench.core.errors import RepoError, StorageError, WorkbenchError, WorkspaceError, partial_clone
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.system.command_bounds import check_record
+from agent_workbench.system.folder_trees import read_regular
 from agent_workbench.system.programs import find_program
-from agent_workbench.system.regular_files import read_regular
 
 # Since this version git takes settings from the environment, the only way to name every driver exactly.
 OLDEST_GIT = (2, 31)

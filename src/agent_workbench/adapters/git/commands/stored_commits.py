@@ -1,4 +1,4 @@
-"""Reader of commits as git stores them, and search of their messages for journal hashes (`core.history.anchors`).
+"""Reader of commits as git stores them: their messages, the paths that they changed, and journal hashes in them.
 
 The repository is not trusted. Objects are read without replacements, grafts and commit graph, and the content of each
 must have the hash that is its id. An object that git cannot read costs its own history, not that of the other refs.
@@ -6,6 +6,8 @@ must have the hash that is its id. An object that git cannot read costs its own 
 
 import asyncio
 import hashlib
+import os
+import secrets
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
 
@@ -15,6 +17,7 @@ from agent_workbench.core.history.anchors import Anchor, FoundAnchors, read_trai
 from agent_workbench.core.history.commit_proof import CommitFacts
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.patch.paths import shown
+from agent_workbench.core.repo.retrieval import PastCommit
 
 # A larger commit is not read.
 MAX_COMMIT_BYTES = 64_000_000
@@ -28,6 +31,16 @@ _BATCH_BYTES = 64_000_000
 _WALK = ("-c", "core.commitGraph=false", "rev-list", "--ignore-missing", "--fixed-strings", "--encoding=UTF-8")
 # A file `shallow` in the git directory would hide history that is there.
 _WHOLE_HISTORY = {"GIT_SHALLOW_FILE": ""}
+
+# Independent of the configuration of repository and user. A root commit, and the last commit of a shallow clone,
+# changes every file and tells nothing about any.
+_PLAIN = ("-c", "log.showRoot=false", "log", "-z", "--no-color", "--no-show-signature", "--encoding=UTF-8")
+_PATHS = ("--name-only", "--no-merges", "--no-renames", "--no-ext-diff", "--no-textconv")
+
+
+# The whole output of git is held in memory, so it is read in portions and up to a limit.
+_ASKED_AT_ONCE = 1_000
+_MOST_BYTES = 64_000_000
 
 
 class StoredCommits:
@@ -234,3 +247,42 @@ def _holder(plumbing: Plumbing, commit: str) -> str:
         return ""
     branch = plumbing.attempt("symbolic-ref", "--quiet", "--short", "HEAD").out
     return branch.decode("utf-8", "replace").strip() or "HEAD"
+
+
+def past_commits(plumbing: Plumbing, head: CommitId | None, limit: int, until: str) -> tuple[PastCommit, ...]:
+    """Return at most `limit` commits reachable from `head` and not from `until` (if any), newest first, no merges.
+
+    Without a `head` from HEAD. Empty if `until` is unknown, as after a rewritten history, or if git fails. Beyond 64 MB
+    of messages and paths the oldest commits are left out.
+    """
+    # Resolved once: the user may commit between two portions.
+    tip = head or plumbing.resolve("HEAD^{commit}")[0]
+    if tip is None:
+        return ()
+    wanted = (tip, *((f"^{until}",) if until else ()))
+    found: list[PastCommit] = []
+    size = 0
+    while len(found) < limit and size < _MOST_BYTES:
+        asked = min(_ASKED_AT_ONCE, limit - len(found))
+        # A random separator, which no message and no path can contain.
+        mark = secrets.token_hex(8)
+        form = f"--format={mark}%H{mark}%B{mark}"
+        result = plumbing.attempt(*_PLAIN, *_PATHS, form, f"--max-count={asked}", f"--skip={len(found)}", *wanted, "--")
+        if result.status:
+            return ()
+        parts = result.out.split(mark.encode())[1:]
+        found += map(_commit, parts[::3], parts[1::3], parts[2::3])
+        size += len(result.out)
+        if len(parts) < 3 * asked:
+            break
+    return tuple(found)
+
+
+def _commit(name: bytes, message: bytes, paths: bytes) -> PastCommit:
+    """Return the commit; git puts a NUL and a line's end before the paths, and a NUL behind each."""
+    touched = paths.removeprefix(b"\0").removeprefix(b"\n").split(b"\0")
+    return PastCommit(
+        CommitId(name.decode()),
+        message.decode("utf-8", "replace").strip(),
+        tuple(os.fsdecode(path) for path in touched if path),
+    )

@@ -14,7 +14,7 @@ from agent_workbench.core.patch.paths import is_git_folder, shown
 from agent_workbench.core.patch.values import FileContent
 from agent_workbench.system import folder_trees as removal
 from agent_workbench.system.atomic_files import storage_error
-from agent_workbench.system.regular_files import open_regular
+from agent_workbench.system.folder_trees import open_regular
 
 _INTO = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NO_FOLDER = {errno.ENOTDIR, errno.ELOOP}

@@ -25,7 +25,7 @@ from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.patch.values import FileChange, FileContent
 from agent_workbench.system.atomic_files import storage_error, sync_file, write_all, write_atomically
 from agent_workbench.system.command_bounds import check_record
-from agent_workbench.system.regular_files import read_regular
+from agent_workbench.system.folder_trees import read_regular
 
 _PLAN = "plan.json"
 

@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from agent_workbench.adapters.git.commands.discovery import RepoPaths
 from agent_workbench.core.errors import LockedError, RepoError, StorageError
 from agent_workbench.system.atomic_files import make_directories, storage_error, write_atomically
+from agent_workbench.system.folder_trees import open_regular, read_regular
 from agent_workbench.system.locks import FileLock, describe_holder, lock_holder
-from agent_workbench.system.regular_files import open_regular, read_regular
 from agent_workbench.system.user_dirs import repo_key
 
 _ID = re.compile(r"[0-9a-f]{32}")

@@ -12,7 +12,7 @@ from agent_workbench.adapters.git.commands.plumbing import Plumbing
 from agent_workbench.adapters.git.commands.refs import Refs
 from agent_workbench.adapters.git.commands.stored_commits import read_commit
 from agent_workbench.adapters.git.file_access.folders import parents_of, status_below
-from agent_workbench.adapters.git.user_checkout.checkout import Checkout
+from agent_workbench.adapters.git.user_checkout.checkout import Checkout, filtered, read_own_git
 from agent_workbench.adapters.git.user_checkout.file_switch import FileSwitch
 from agent_workbench.adapters.git.user_checkout.merge_result import (
     MergeResult,
@@ -20,7 +20,6 @@ from agent_workbench.adapters.git.user_checkout.merge_result import (
     MergeSides,
     offered_methods,
 )
-from agent_workbench.adapters.git.user_checkout.own_git import filtered, read_own_git
 from agent_workbench.core.errors import TargetMoved, WorkbenchError, WorkspaceError
 from agent_workbench.core.history.anchors import anchor_lines
 from agent_workbench.core.ids import CommitId

@@ -5,9 +5,9 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from agent_workbench.adapters.git.commands.commit_log import past_commits
 from agent_workbench.adapters.git.commands.objects import GitObjects
 from agent_workbench.adapters.git.commands.plumbing import Plumbing
+from agent_workbench.adapters.git.commands.stored_commits import past_commits
 from agent_workbench.adapters.git.file_access.folders import check_inside, read_files
 from agent_workbench.core.errors import RepoError, WorkspaceError
 from agent_workbench.core.ids import CommitId

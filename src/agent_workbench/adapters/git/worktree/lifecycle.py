@@ -21,7 +21,7 @@ from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.repo.workspace import WorkspaceFacts, WorkspaceRequest
 from agent_workbench.system.atomic_files import storage_error
-from agent_workbench.system.regular_files import read_regular
+from agent_workbench.system.folder_trees import read_regular
 
 
 class Worktrees:

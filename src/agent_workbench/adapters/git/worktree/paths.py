@@ -8,7 +8,7 @@ from agent_workbench.adapters.git.commands.refs import BRANCH_PREFIX
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.system.atomic_files import make_directories, storage_error, write_atomically
-from agent_workbench.system.regular_files import read_regular
+from agent_workbench.system.folder_trees import read_regular
 
 _MAX_RECORD_BYTES = 10_000_000
 

@@ -5,9 +5,9 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import ParamSpec, TypeVar
 
-from agent_workbench.adapters.git.commands.commit_log import past_commits
 from agent_workbench.adapters.git.commands.plumbing import Plumbing
 from agent_workbench.adapters.git.commands.refs import position_ref
+from agent_workbench.adapters.git.commands.stored_commits import past_commits
 from agent_workbench.adapters.git.file_access.content import FolderContent
 from agent_workbench.adapters.git.file_access.folders import read_files
 from agent_workbench.adapters.git.file_access.tree_writer import TreeWriter

@@ -13,7 +13,7 @@ from agent_workbench.core.local_models import FoundFile, server_options
 from agent_workbench.core.queue.workers import MachineResources
 from agent_workbench.core.settings.models import ServingSettings
 from agent_workbench.core.text.sanitizer import sanitize_line
-from agent_workbench.system.regular_files import read_regular
+from agent_workbench.system.folder_trees import read_regular
 
 SECONDS = 1.0
 DEPTH = 6

@@ -12,7 +12,7 @@ from msgspec import Struct
 from agent_workbench.core.errors import ModelUnavailable
 from agent_workbench.core.local_models import GgufFacts
 from agent_workbench.core.text.sanitizer import sanitize_line
-from agent_workbench.system.regular_files import open_regular
+from agent_workbench.system.folder_trees import open_regular
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)

@@ -1,4 +1,4 @@
-"""llama.cpp server of the workbench: its command line, start at the first request, and reason of its end."""
+"""llama.cpp server of the workbench: its command line, start at the first request, log, and reason of its end."""
 
 import asyncio
 import contextlib
@@ -7,6 +7,7 @@ import re
 import secrets
 import signal
 import sys
+from collections import deque
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 
@@ -17,7 +18,6 @@ from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel,
 from agent_workbench.adapters.llama_cpp.http_client.token_counts import Token
 from agent_workbench.adapters.llama_cpp.http_client.turns import OnStatus
 from agent_workbench.adapters.llama_cpp.local_models.gguf_header import read_model_file
-from agent_workbench.adapters.llama_cpp.server.log import ServerLog
 from agent_workbench.adapters.llama_cpp.server.xllamacpp_server import API_KEY_VARIABLE
 from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import ModelUnavailable, ShellError
@@ -65,6 +65,10 @@ _KNOWN = (
     ),
     (r"invalid argument|unrecognized", "set model.server to a llama-server; this program has other options"),
 )
+
+_FILE_BYTES = 2_000_000
+_LINES = 30
+_LINE_LENGTH = 400
 
 
 class ServerCommand(Struct, frozen=True):
@@ -355,3 +359,42 @@ def _name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return "unknown"
+
+
+class ServerLog:
+    """The log at `path`. A full log is moved to `<path>.1`, replacing the one there."""
+
+    def __init__(self, path: Path, *, file_bytes: int = _FILE_BYTES) -> None:
+        self.path = path
+        self._file_bytes = file_bytes
+        self._line = ""
+        self._lines: deque[str] = deque(maxlen=_LINES)
+
+    async def add(self, data: bytes) -> tuple[str, ...]:
+        """Append output and return the lines that are complete now."""
+        *complete, rest = (self._line + data.decode("utf-8", "replace")).split("\n")
+        self._line = rest[-_LINE_LENGTH:]
+        lines = tuple(_printable(line) for line in complete)
+        self._lines.extend(lines)
+        await asyncio.to_thread(self._append, data)
+        return lines
+
+    def last_lines(self, count: int) -> tuple[str, ...]:
+        """Return the last `count` lines that are not empty."""
+        lines = [line for line in (*self._lines, _printable(self._line)) if line]
+        return tuple(lines[-count:])
+
+    def _append(self, data: bytes) -> None:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            if self.path.exists() and self.path.stat().st_size + len(data) > self._file_bytes:
+                self.path.replace(self.path.with_name(self.path.name + ".1"))
+            with os.fdopen(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as file:
+                file.write(data)
+        except OSError as error:
+            # A log that cannot be written must not stop the model; the error is shown with the last lines.
+            self._lines.append(f"({self.path} cannot be written: {error.strerror})")
+
+
+def _printable(line: str) -> str:
+    return "".join(letter if letter.isprintable() else " " for letter in line).strip()[:_LINE_LENGTH]

@@ -1,24 +1,29 @@
-"""Pool of worker processes that parse and index, so that the session's process stays free for the screen."""
+"""Parsing of changed files, in a thread of this process or in a pool of worker processes."""
 
 import asyncio
 import os
+import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from agent_workbench.adapters.retrieval.index.packed_arrays import DamagedIndex, pack
 from agent_workbench.adapters.retrieval.index.segments import Segment
-from agent_workbench.adapters.retrieval.indexer.file_parser import ParsedBatch
+from agent_workbench.adapters.retrieval.indexer.file_parser import FileParser, ParsedBatch
 from agent_workbench.adapters.retrieval.indexer.worker import BATCH_SECONDS
 from agent_workbench.adapters.retrieval.worker_processes.frames import Part
-from agent_workbench.adapters.retrieval.worker_processes.process import WorkerLost, WorkerProcess
+from agent_workbench.adapters.retrieval.worker_processes.process import WorkerLost, WorkerProcess, in_thread
 from agent_workbench.core.errors import ShellError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
 
 WORKERS = 2
 _MODULE = "agent_workbench.adapters.retrieval.indexer.worker"
@@ -108,3 +113,31 @@ def _asked(child: WorkerProcess, head: object, parts: Sequence[Part]) -> ParsedB
         pass
     child.kill()
     return None
+
+
+class ParsingTools(Struct):
+    """Parser and worker processes, shared by all folders; `parsed` counts files that no cache knew."""
+
+    parser: FileParser
+    workers: WorkerPool
+    parsed: int = 0
+
+    async def parse(self, texts: Mapping[str, bytes], crashed: set[str], *, in_process: bool) -> list[ParsedBatch]:
+        """Return the texts as segments; a path that kills a worker goes into `crashed`."""
+        if not texts:
+            return []
+        if in_process:
+            stop = threading.Event()
+            return [await in_thread(partial(self.parser.index, texts, stop), stop)]
+        batch = await self.workers.index(texts)
+        if batch is not None:
+            return [batch]
+        # A grammar crashed on one of them, or the worker was killed: each file is tried twice more, alone.
+        parsed = []
+        for path, data in texts.items():
+            batch = await self.workers.index({path: data}) or await self.workers.index({path: data})
+            if batch is None:
+                crashed.add(path)
+            else:
+                parsed.append(batch)
+        return parsed

@@ -1,5 +1,6 @@
 """Worker process and its requests: each ends in bounded time with an answer or a reason."""
 
+import asyncio
 import os
 import select
 import signal
@@ -7,9 +8,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, TypeVar
 
 from agent_workbench.adapters.retrieval.worker_processes.frames import Frame, InvalidFrame, Part, frame, read_frame
 from agent_workbench.system.programs import child_environment
@@ -19,6 +21,8 @@ _AT_ONCE = 1024 * 1024
 _END_SECONDS = 2.0
 # More threads would mostly wait for each other, and would take the whole machine.
 _THREADS = "2"
+
+_Result = TypeVar("_Result")
 
 
 class WorkerLost(Exception):
@@ -139,3 +143,27 @@ def _exit_reason(status: int | None) -> str:
     with suppress(ValueError):
         return f"was ended by {signal.Signals(-status).name}"
     return f"was ended by signal {-status}"
+
+
+async def in_thread(work: Callable[[], _Result], stop: threading.Event | None = None) -> _Result:
+    """Run `work` in a thread; when cancelled, set `stop` and wait for the end of the thread."""
+    running = asyncio.create_task(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        if stop is not None:
+            stop.set()
+        await asyncio.wait({running})
+        if not running.cancelled():
+            running.exception()
+        raise
+
+
+async def all_of(work: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Run all coroutines at once; when one fails, cancel the others and raise its error."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for each in work:
+                group.create_task(each)
+    except BaseExceptionGroup as failed:
+        raise failed.exceptions[0] from None

@@ -13,8 +13,8 @@ from agent_workbench.cli.questions import ProgressLine, Remarks
 from agent_workbench.core.consult.findings import findings_of, review_counts
 from agent_workbench.core.consult.requests import CONSULTANTS, FILES, SESSION, ConsultAnswer, ConsultRequest, request_of
 from agent_workbench.core.errors import ExitCode, UsageError
-from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.live import Streaming
+from agent_workbench.core.session_request import Invocation
 
 MOST_CHARS = 60_000
 STATS, LOG, TIER = "stats", "log", "tier"

@@ -13,8 +13,8 @@ from agent_workbench.cli.options import add_model_flags, add_verb, overrides, sh
 from agent_workbench.cli.output import say, say_aside, say_json
 from agent_workbench.core.diagnostics import Fitness, ModelReport
 from agent_workbench.core.errors import ExitCode, WorkbenchError
-from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.model import ModelFacts
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.text.amounts import bytes_text
 from agent_workbench.core.text.sanitizer import sanitize_line
 

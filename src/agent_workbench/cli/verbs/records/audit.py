@@ -24,9 +24,9 @@ from agent_workbench.core.history.audit_records import (
     DecisionQuery,
     check_query,
 )
-from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.plan.needs import Intent
+from agent_workbench.core.session_request import Invocation
 
 
 def configure(verb: argparse.ArgumentParser) -> None:

@@ -12,7 +12,7 @@ from msgspec import to_builtins
 from agent_workbench.cli.options import add_verb, whole_number
 from agent_workbench.cli.output import say, say_aside, say_json
 from agent_workbench.core.errors import ExitCode, UsageError
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 

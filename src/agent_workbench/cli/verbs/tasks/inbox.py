@@ -12,8 +12,8 @@ from agent_workbench.cli.output import say, say_document, say_error, say_json
 from agent_workbench.cli.questions import agrees, chosen_letter, on_terminal, typed_line
 from agent_workbench.core.errors import ExitCode, UsageError, WorkbenchError
 from agent_workbench.core.inbox import InboxChoice, InboxFilter, InboxItem, Reference, parse_reference
-from agent_workbench.core.invocation import Invocation
 from agent_workbench.core.proposals import Verdict
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.text.sanitizer import sanitize_line
 
 if TYPE_CHECKING:

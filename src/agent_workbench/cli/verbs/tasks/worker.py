@@ -15,7 +15,7 @@ from agent_workbench.cli.output import say, say_aside, say_json, say_last
 from agent_workbench.cli.verbs.tasks.worker_add import configure_add, configure_check, queue_place
 from agent_workbench.cli.verbs.tasks.worker_place import add_place_flags, worker_invocation
 from agent_workbench.core.errors import ExitCode, UsageError
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.settings.worker import MOST_JOBS
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from agent_workbench.api.worker.worker_run import WorkerOptions
     from agent_workbench.cli.options import Verbs
-    from agent_workbench.core.session_end import SessionEnd
+    from agent_workbench.core.session_request import SessionEnd
 
 
 SUMMARY = "queue issues of the forge that have the label, and take up decisions in comments"

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from agent_workbench.cli.options import overrides
-from agent_workbench.core.invocation import Invocation
+from agent_workbench.core.session_request import Invocation
 
 
 def add_place_flags(verb: argparse.ArgumentParser) -> None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from agent_workbench.core.errors import PatchError
-from agent_workbench.core.patch.hashes import hunk_ids
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.patch.reader.headers import NOTHING, read_header
 from agent_workbench.core.patch.reader.hunk_bodies import UNSIGNED, WrittenHunk, WrittenLine
@@ -23,6 +22,7 @@ from agent_workbench.core.patch.values import (
     LineKind,
     Patch,
     PatchBounds,
+    hunk_ids,
 )
 
 if TYPE_CHECKING:

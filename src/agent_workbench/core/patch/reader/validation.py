@@ -3,8 +3,14 @@
 from collections import Counter
 
 from agent_workbench.core.errors import JudgeTouched, PatchError
-from agent_workbench.core.patch.globs import matches_glob
-from agent_workbench.core.patch.paths import find_clash, find_folder_clash, fold_path, shown, takes_place_of
+from agent_workbench.core.patch.paths import (
+    find_clash,
+    find_folder_clash,
+    fold_path,
+    matches_glob,
+    shown,
+    takes_place_of,
+)
 from agent_workbench.core.patch.values import NO_NEWLINE, FileOperation, FilePatch, LineKind, Patch, PatchBounds
 
 

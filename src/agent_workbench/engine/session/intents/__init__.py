@@ -82,10 +82,9 @@ from agent_workbench.engine.planning.plan_proposal import edit_plan
 from agent_workbench.engine.prompt.scratchpad import notes_changed
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.session.completion import complete_code
-from agent_workbench.engine.session.intents.consult import ask_consultant
+from agent_workbench.engine.session.intents.consult import ask_consultant, find_notes, handle_notes
 from agent_workbench.engine.session.intents.context import NO_TASK, handle_context, preview_prompt
 from agent_workbench.engine.session.intents.model import handle_model
-from agent_workbench.engine.session.intents.note import find_notes, handle_notes
 from agent_workbench.engine.session.intents.plan import handle_plan
 from agent_workbench.engine.session.intents.stop import handle_stop
 from agent_workbench.engine.task.code_lookup import find_code, open_file

@@ -1,17 +1,20 @@
-"""Consultations that the user asks for: a review of what waits, a debug of what failed, a spec of a task."""
+"""Intents that ask a consultant: review, debug, spec; and those about notes: offer, search, edit."""
 
 from agent_workbench.core.consult.requests import ConsultRequest
 from agent_workbench.core.errors import UsageError
-from agent_workbench.core.intents import AskConsultant
-from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
+from agent_workbench.core.intents import AskConsultant, EditNote, FindNotes, OfferNotes
+from agent_workbench.core.intents.outcomes import Accepted, NotesFound, Outcome, Refused
+from agent_workbench.core.knowledge import KnowledgeHit, KnowledgeNote, note_path
 from agent_workbench.core.live import Consulting
-from agent_workbench.engine.consult.consultation import consult
+from agent_workbench.engine.consult.consultation import consult, purpose_of
 from agent_workbench.engine.consult.context import consult_context
-from agent_workbench.engine.consult.required_review import purpose_of
+from agent_workbench.engine.knowledge.offers import offer_notes, offer_rejections
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.text_limits import clip
 
 ERROR_CHARS = 20_000
+
+MOST_SHOWN = 200
 
 
 async def ask_consultant(session: SessionContext, intent: AskConsultant) -> Outcome:
@@ -72,3 +75,25 @@ def _spec(session: SessionContext, intent: AskConsultant) -> ConsultRequest | Re
     wanted = (task.description, task.goal, task.suggested_approach, *task.accept_tests)
     requirements = "\n".join(each.strip() for each in wanted if each.strip())
     return ConsultRequest("spec", (("requirements", requirements),), session=session.state.session)
+
+
+async def handle_notes(session: SessionContext, intent: OfferNotes | EditNote) -> Outcome:
+    """Offer notes, or write the user's own change of one; raise `StorageError`, `UsageError`."""
+    if isinstance(intent, OfferNotes):
+        if not intent.notes:
+            return await offer_rejections(session)
+        return await offer_notes(session, intent.notes, intent.origin)
+    if not intent.text.strip():
+        return Refused("the note would be empty; remove its file to remove the note")
+    await session.ports.knowledge.write(KnowledgeNote(intent.name, intent.text), intent.before)
+    return Accepted(f"written: {note_path(session.settings.memory.dir, intent.name)}")
+
+
+async def find_notes(session: SessionContext, intent: FindNotes) -> NotesFound:
+    """Return the notes that fit the words best, or all by name without words; raise `StorageError`."""
+    knowledge, words = session.ports.knowledge, intent.words.strip()
+    if words:
+        hits = await knowledge.search(words, MOST_SHOWN)
+    else:
+        hits = tuple(KnowledgeHit(note, 0.0) for note in (await knowledge.notes())[:MOST_SHOWN])
+    return NotesFound(words, hits, await knowledge.problem())

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from agent_workbench.core.errors import WorkspaceError
-from agent_workbench.core.patch.globs import matches_glob
-from agent_workbench.core.patch.paths import similar_paths
+from agent_workbench.core.patch.paths import matches_glob, similar_paths
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.repo.import_lines import IMPORTS
 from agent_workbench.core.repo.retrieval import RELEVANT, Chunk, CodeQuery

@@ -14,10 +14,9 @@ from agent_workbench.core.patch.application import apply_patch
 from agent_workbench.core.patch.comparison import compare_contents
 from agent_workbench.core.patch.diff_text import render_patch
 from agent_workbench.core.patch.fit import Fit, fit_constrained_diff, fit_diff
-from agent_workbench.core.patch.hashes import content_hash, patch_hash
 from agent_workbench.core.patch.reader.patch_reader import read_constrained_diff, read_diff
 from agent_workbench.core.patch.special import special_paths
-from agent_workbench.core.patch.values import FileChange, FileContent, Patch
+from agent_workbench.core.patch.values import FileChange, FileContent, Patch, content_hash, patch_hash
 from agent_workbench.core.proposal_kinds import DiffProposal
 from agent_workbench.core.proposals import KEEP_CHANGES, Preimage, Proposal, with_patch
 from agent_workbench.core.repo.retrieval import Chunk

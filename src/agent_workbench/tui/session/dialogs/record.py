@@ -54,7 +54,7 @@ class RecordDialogs:
         window.push_screen(listed(window.past, here), go)
 
     def _show_comparison(self, comparison: "Comparison") -> None:
-        from agent_workbench.tui.screens.comparison import ComparisonScreen
+        from agent_workbench.tui.screens.review import ComparisonScreen
 
         self._window.push_screen(ComparisonScreen(comparison, self._window.keymap))
 

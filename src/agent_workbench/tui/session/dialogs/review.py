@@ -13,7 +13,7 @@ from agent_workbench.tui.panes.diff.viewer import HunkEditWanted, ReasonWanted
 from agent_workbench.tui.panes.plan import PlanPane
 from agent_workbench.tui.panes.steps import StepsPane
 from agent_workbench.tui.session.window import SessionWindow, UserDraft, is_read_only
-from agent_workbench.views.sessions.read_only import read_only_reason
+from agent_workbench.views.sessions.tabs import read_only_reason
 
 
 class ReviewDialogs:

@@ -4,14 +4,12 @@ from typing import Protocol, cast
 
 from agent_workbench.core.intents import AnswerQuestion
 from agent_workbench.core.live import PreflightQuestion, SessionUpdate
-from agent_workbench.tui.session.dialogs.consult import ConsultDialogs
+from agent_workbench.tui.session.dialogs.consult import ConsultDialogs, KnowledgeDialogs
 from agent_workbench.tui.session.dialogs.context import ContextDialogs
-from agent_workbench.tui.session.dialogs.gate import GateDialogs
-from agent_workbench.tui.session.dialogs.knowledge import KnowledgeDialogs
+from agent_workbench.tui.session.dialogs.gate import GateDialogs, InboxDialogs, RuleDialogs
 from agent_workbench.tui.session.dialogs.plan import PlanDialogs
 from agent_workbench.tui.session.dialogs.record import RecordDialogs
 from agent_workbench.tui.session.dialogs.review import HunkDialogs, ReviewDialogs
-from agent_workbench.tui.session.dialogs.rule import InboxDialogs, RuleDialogs
 from agent_workbench.tui.session.dialogs.task import TaskDialogs
 from agent_workbench.tui.session.window import SessionWindow, is_chat
 

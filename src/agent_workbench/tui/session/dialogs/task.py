@@ -26,7 +26,7 @@ from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.tui.session.window import SessionWindow, has_open_task, is_chat, is_read_only
 from agent_workbench.views.diff.lines import diff_stat
-from agent_workbench.views.sessions.read_only import read_only_reason
+from agent_workbench.views.sessions.tabs import read_only_reason
 
 if TYPE_CHECKING:
     from agent_workbench.tui.palette import LineCommand
