@@ -1,0 +1,1 @@
+"""The audit: which tasks ended how, who decided what, and what it cost."""

@@ -1,0 +1,1 @@
+"""Consultants: a model's review, debugging, specification and the like, which changes nothing."""

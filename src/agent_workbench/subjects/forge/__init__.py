@@ -1,0 +1,1 @@
+"""Forges: issues that become tasks, comments that decide, and branches with pull requests."""

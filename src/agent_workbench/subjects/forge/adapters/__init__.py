@@ -1,0 +1,1 @@
+"""Forges over HTTP: Gitea, Forgejo and GitHub behind one port."""

@@ -1,0 +1,1 @@
+"""Calls about a forge: rounds over its issues, reports to them, and pull requests."""

@@ -1,0 +1,1 @@
+"""Hooks: commands of the user or the repository that are told of events."""

@@ -1,0 +1,1 @@
+"""Tool servers of the Model Context Protocol: their tools, for the model."""

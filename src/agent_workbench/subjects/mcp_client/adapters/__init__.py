@@ -1,0 +1,1 @@
+"""Client of the Model Context Protocol, in a process of its own."""

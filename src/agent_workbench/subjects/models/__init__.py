@@ -1,0 +1,1 @@
+"""Models on this machine: pulled, listed, removed, served and tested."""

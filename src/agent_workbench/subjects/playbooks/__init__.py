@@ -1,0 +1,1 @@
+"""Playbooks of Ansible: search, and runs of which a person approves each."""

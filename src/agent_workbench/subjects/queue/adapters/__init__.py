@@ -1,0 +1,1 @@
+"""The queue in a folder, and what workers keep on the disk."""

@@ -1,0 +1,1 @@
+"""Skills: instructions and scripts that a task or its words name."""

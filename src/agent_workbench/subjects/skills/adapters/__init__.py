@@ -1,0 +1,1 @@
+"""Skills in folders, and their scripts in environments of their own."""

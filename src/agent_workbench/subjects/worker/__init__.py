@@ -1,0 +1,1 @@
+"""The unattended worker: it claims tasks of the queue, does and reports them."""

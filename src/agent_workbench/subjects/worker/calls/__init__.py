@@ -1,0 +1,1 @@
+"""Calls of the worker: claims, runs, outages, status and reports."""
