@@ -5,7 +5,6 @@ import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from agent_workbench.adapters.audit.sqlite_index import SqliteAuditIndex
 from agent_workbench.adapters.journal.audit_source import JournalSource
 from agent_workbench.adapters.journal.line_format import decode_line, encode_line
 from agent_workbench.adapters.journal.reader import read_journal
@@ -17,6 +16,7 @@ from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.model import AnswerFigures
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.plan.needs import Intent
+from agent_workbench.subjects.audit.sqlite_adapter import SqliteAuditIndex
 from bench.figures import Figure, milliseconds, ratio, seconds_of
 from tests.adapters.audit.sessions import session_name, task_events, write_session
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from time import perf_counter
 
-from agent_workbench.adapters.memory.knowledge_folder import KnowledgeFolder
+from agent_workbench.subjects.knowledge.adapter import KnowledgeFolder
 from bench.figures import Figure, milliseconds
 
 VOCABULARY, LINES, LINE_WORDS = 8_000, 12, 12

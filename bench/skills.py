@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from agent_workbench.adapters.skills.folders import SkillFolders
 from agent_workbench.core.settings import SkillSettings
 from agent_workbench.core.skills import SkillQuery
 from agent_workbench.engine.task.skill_choice import estimate_tokens, pick_skills
+from agent_workbench.subjects.skills.adapters.folders import SkillFolders
 from bench.figures import Figure, milliseconds, seconds_of
 
 SUBJECTS = ("yaml", "python", "invoice", "database", "chart", "release", "table", "parser", "network", "theme")

@@ -10,10 +10,10 @@ import importlib.util
 import sys
 from pathlib import Path
 
-from agent_workbench.adapters.playbooks.ansible import SKILL, AnsiblePrograms
-from agent_workbench.adapters.skill_scripts.environments import COMPLETE, SkillEnvironments
-from agent_workbench.adapters.skill_scripts.requirements import read_requirements
-from agent_workbench.adapters.skills.folders import bundled_skills
+from agent_workbench.subjects.playbooks.ansible_adapter import SKILL, AnsiblePrograms
+from agent_workbench.subjects.skills.adapters.environments import COMPLETE, SkillEnvironments
+from agent_workbench.subjects.skills.adapters.folders import bundled_skills
+from agent_workbench.subjects.skills.adapters.requirements import read_requirements
 
 FINDING = (
     '{"type": "issue", "check_name": "no-changed-when", "categories": ["command-shell", "idempotency"], "severity": '

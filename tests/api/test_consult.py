@@ -9,12 +9,12 @@ from unittest.mock import patch
 
 import pytest
 
-from agent_workbench.api.consult import consult, consult_stats, session_log, tier
 from agent_workbench.api.records.session_queries import session_summaries
 from agent_workbench.bootstrap.repo_context import RepoContext
 from agent_workbench.core.consult.requests import request_of
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.session_request import Invocation
+from agent_workbench.subjects.consult.calls import consult, consult_stats, session_log, tier
 from agent_workbench.system.user_dirs import config_dir
 from tests.adapters.git.user import make_repo
 from tests.fakes.faulty_server import Answer, FaultyServer
@@ -129,7 +129,7 @@ def write_own_settings(urls: dict[str, str]) -> None:
 
 
 async def test_the_tier_names_the_endpoints_that_do_not_answer(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent_workbench.api.consult.TIER_SECONDS", 0.3)
+    monkeypatch.setattr("agent_workbench.subjects.consult.calls.TIER_SECONDS", 0.3)
     hangs = Answer(parts=[asyncio.Event()])
     closed = socket.socket()
     closed.bind(("127.0.0.1", 0))  # nobody listens there

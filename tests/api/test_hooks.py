@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.api.extensions.hooks import tell_hooks
 from agent_workbench.bootstrap.repo_context import find_repo
 from agent_workbench.bootstrap.stores import rule_store
 from agent_workbench.config.repo_trust import RepoTrust
@@ -14,6 +13,7 @@ from agent_workbench.core.rules.matching import RuleScope, StoredRule
 from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.settings import Permission, Rule
 from agent_workbench.core.settings.hooks import HookPoint
+from agent_workbench.subjects.hooks.calls import tell_hooks
 from tests.adapters.git.user import make_repo
 
 FILE = """\

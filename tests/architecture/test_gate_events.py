@@ -18,7 +18,7 @@ READERS = {
     "acp.event_updates": "tells an editor each event as it is recorded",
     "adapters.database.sessions.opening": "copies the start of an action before its effect",
     "api.sessions.offered_notes": "reads the newest outcome, whose proposal may be of an earlier run",
-    "api.worker.session_records": "takes the start of an action as the end of an outage",
+    "subjects.worker.calls.session_records": "takes the start of an action as the end of an outage",
     "cli.verbs.chat": "prints each event of a chat as it is recorded",
     "core.events.log_lines": "words of one event",
     "core.events.output_digests": "shortens the output in one event",

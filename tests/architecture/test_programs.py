@@ -22,7 +22,7 @@ STARTERS = {
     "adapters.shell.environment": "a Python found on the cleaned PATH outside the repo",
     "adapters.machine.local_machine": "our own Python, and nvidia-smi on the cleaned PATH outside the repo",
     "adapters.language_servers.connection": "our own Python",
-    "adapters.mcp.connection": "our own Python",
+    "subjects.mcp_client.adapters.connection": "our own Python",
     "cli.verbs.mcp": "the user's browser, at their word, as the desktop or `BROWSER` names it",
     "adapters.signatures.ssh_keygen": "ssh-keygen, found on the cleaned PATH outside the repo",
     "adapters.tools.schema_checker": "our own Python",

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.adapters.audit.sqlite_index import SqliteAuditIndex
 from agent_workbench.adapters.database.audit import DatabaseAuditIndex
 from agent_workbench.adapters.database.connection import Database
 from agent_workbench.core.errors import UsageError
@@ -25,6 +24,7 @@ from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.ports.audit_index import AuditIndex
 from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.settings import Permission
+from agent_workbench.subjects.audit.sqlite_adapter import SqliteAuditIndex
 from tests.fakes.stores import MemoryAuditIndex
 
 NOW = "2026-11-22T12:00:00.000000Z"

@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from agent_workbench.adapters.database.connection import Database
 from agent_workbench.adapters.database.inbox import DatabaseInbox
-from agent_workbench.adapters.inbox import LocalInbox
 from agent_workbench.core.errors import DecisionRefused
 from agent_workbench.core.ids import ProposalId, SessionId
 from agent_workbench.core.inbox import InboxDecision, Reference
 from agent_workbench.core.ports.stores import Inbox
 from agent_workbench.core.proposals import Verdict
+from agent_workbench.subjects.inbox.adapter import LocalInbox
 from tests.fakes.signatures import FakeSignatures
 from tests.fakes.stores import MemoryInbox
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.memory.knowledge_folder import KnowledgeFolder
 from agent_workbench.core.errors import StorageError, UsageError
 from agent_workbench.core.knowledge import KnowledgeNote
 from agent_workbench.core.ports.search import Knowledge
+from agent_workbench.subjects.knowledge.adapter import KnowledgeFolder
 from tests.fakes.stores import MemoryKnowledge
 
 IMPLEMENTATIONS: dict[str, Callable[[Path], Knowledge]] = {

@@ -9,15 +9,15 @@ from msgspec.structs import replace
 
 from agent_workbench.adapters.database.connection import Database
 from agent_workbench.adapters.database.queue.postgres_queue import PostgresQueue
-from agent_workbench.adapters.queue.folder_queue import FolderQueue
-from agent_workbench.adapters.queue.queue_files import QueueFiles
-from agent_workbench.adapters.queue.queue_records import QueueRecords
-from agent_workbench.adapters.queue.waiting_tasks import TaskFacts
 from agent_workbench.core.errors import LockedError, UsageError
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.plan.needs import Needs
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim, TaskQueue
+from agent_workbench.subjects.queue.adapters.folder_queue import FolderQueue
+from agent_workbench.subjects.queue.adapters.queue_files import QueueFiles
+from agent_workbench.subjects.queue.adapters.queue_records import QueueRecords
+from agent_workbench.subjects.queue.adapters.waiting_tasks import TaskFacts
 from tests.contracts.clocks import SetClock
 from tests.fakes.signatures import FakeSignatures
 from tests.fakes.stores import MemoryTaskQueue

@@ -3,13 +3,13 @@
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.core.dispatch.preparation import Dispatch, PlanApproval, prepare
-from agent_workbench.core.dispatch.progress import ProgressFacts, TaskState, plan_progress
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Owner, Plan, Task, TaskStatus
 from agent_workbench.core.plan.needs import Intent
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState
+from agent_workbench.subjects.dispatch.preparation import Dispatch, PlanApproval, prepare
+from agent_workbench.subjects.dispatch.progress import ProgressFacts, TaskState, plan_progress
 
 T1, T2, T3, T4 = (TaskId(f"T-{number}") for number in range(1, 5))
 GIVEN = PlanApproval("20261120T101500-ab2cde/P-8", "user")

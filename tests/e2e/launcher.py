@@ -24,7 +24,6 @@ from msgspec import Struct
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.adapters.git.worktree.workspace import GitWorkspace
 from agent_workbench.adapters.llama_cpp.scripted_model import ScriptedModel
-from agent_workbench.adapters.queue.folder_queue import FolderQueue
 from agent_workbench.bootstrap.repo_context import RepoContext, Say
 from agent_workbench.cli.main import execute
 from agent_workbench.core.events import Event, Recorded
@@ -36,6 +35,7 @@ from agent_workbench.core.ports.task_queue import TaskClaim
 from agent_workbench.core.repo.workspace import WorkspaceRequest
 from agent_workbench.core.settings import Settings
 from agent_workbench.engine.recorder import Recorder
+from agent_workbench.subjects.queue.adapters.folder_queue import FolderQueue
 
 TOKENS_BEFORE_HALT = 5
 
@@ -96,7 +96,7 @@ def _tell_tasks(*_: object) -> None:
 def _leases(seconds: float) -> Iterator[None]:
     """Make leases short, in every module that has their length."""
     from agent_workbench.adapters.database.sessions import copier, leases
-    from agent_workbench.api.worker import dispatcher
+    from agent_workbench.subjects.worker.calls import dispatcher
 
     shorter = {"LEASE_SECONDS": seconds * 0.75, "RENEW_SECONDS": seconds * 0.25}
     with (

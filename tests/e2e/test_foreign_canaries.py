@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.bootstrap.task_queue import queued_plan
 from agent_workbench.core.errors import ExitCode, PlanError
-from agent_workbench.core.forge.issue_task import issue_definition
 from agent_workbench.core.plan import TaskOrigin
 from agent_workbench.core.ports.task_queue import QueuedTask
 from agent_workbench.core.settings import Approval, Approvals, Permission, Settings
 from agent_workbench.engine.session.unattended import run_unattended
+from agent_workbench.subjects.forge.issues import issue_definition
+from agent_workbench.subjects.queue.wiring import queued_plan
 from tests.adapters.git.user import make_home
 from tests.e2e.calc import calc_repo
 from tests.e2e.machine import Machine

@@ -8,7 +8,6 @@ import pytest
 
 from agent_workbench.api.sessions.session_host import LocalSessionHost
 from agent_workbench.api.set_up import write_demo
-from agent_workbench.bootstrap.task_queue import queued_plan
 from agent_workbench.core.errors import ExitCode, TrustError, UsageError
 from agent_workbench.core.events import ActionDecided, SessionLeft, SessionResumed
 from agent_workbench.core.history.session_choice import SessionQuery
@@ -21,6 +20,7 @@ from agent_workbench.core.ports.task_queue import QueuedTask
 from agent_workbench.core.proposals import shown_sha
 from agent_workbench.core.session_request import Invocation, OpenMode, SessionRequest, Unattended
 from agent_workbench.core.settings import Permission
+from agent_workbench.subjects.queue.wiring import queued_plan
 from tests.engine.front import Front
 
 pytestmark = pytest.mark.slow

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 
-from agent_workbench.core.forge.issue_task import issue_task_id
+from agent_workbench.subjects.forge.issues import issue_task_id
 from tests.e2e.machine import Machine
 from tests.fakes.forge_server import REPO, TOKEN
 from tests.fakes.gitea_server import GiteaServer

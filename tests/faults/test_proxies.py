@@ -8,15 +8,15 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from agent_workbench.adapters.forge.answers import AccountAnswer
-from agent_workbench.adapters.forge.api_client import ForgeApi
 from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
-from agent_workbench.adapters.model_files.hub import find_revision
 from agent_workbench.adapters.retrieval.vectors.embedding_client import EmbeddingClient, EmbeddingFailed
 from agent_workbench.bootstrap.shared_resources import find_server_at
 from agent_workbench.core.errors import ConfigError, ForgeError, ModelError, ModelUnavailable
 from agent_workbench.core.model_files import read_hub_name
 from agent_workbench.core.settings import EmbeddingProvider, EmbeddingSettings
+from agent_workbench.subjects.forge.adapters.answers import AccountAnswer
+from agent_workbench.subjects.forge.adapters.api_client import ForgeApi
+from agent_workbench.subjects.models.hub_adapter import find_revision
 from tests.fakes.model_hub import COMMIT
 from tests.fakes.socks_proxy import socks_proxy
 

@@ -17,10 +17,7 @@ import yaml
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_workbench.adapters.playbooks.ansible import SKILL, AnsiblePlaybooks, AnsiblePrograms, RunBounds
 from agent_workbench.adapters.shell.shell import SandboxedShell
-from agent_workbench.adapters.skill_scripts.environments import SkillEnvironments
-from agent_workbench.adapters.skill_scripts.setup import EnvironmentSetup
 from agent_workbench.core.playbooks import (
     HostRecap,
     PlaybookRequest,
@@ -33,6 +30,9 @@ from agent_workbench.core.repo.workspace import CommandOutcome
 from agent_workbench.core.settings import SandboxSettings
 from agent_workbench.core.settings.extensions import InfrastructureSettings
 from agent_workbench.core.skills import SkillEntry, SkillOrigin
+from agent_workbench.subjects.playbooks.ansible_adapter import SKILL, AnsiblePlaybooks, AnsiblePrograms, RunBounds
+from agent_workbench.subjects.skills.adapters.environments import SkillEnvironments
+from agent_workbench.subjects.skills.adapters.setup import EnvironmentSetup
 from tests.playbooks import bundled_skill
 
 KEYGEN = ("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f")

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.mcp.tool_source import McpServer
 from agent_workbench.adapters.shell.server_processes import SandboxedServers
 from agent_workbench.core.ports.tools import SourceResult
 from agent_workbench.core.settings.extensions import ToolServerSettings
 from agent_workbench.core.tools.spec import select_specs
+from agent_workbench.subjects.mcp_client.adapters.tool_source import McpServer
 
 SERVERS = ("mcp-server-time==2026.10.19", "mcp-server-git==2026.10.19")
 INSTALL_SECONDS = 300

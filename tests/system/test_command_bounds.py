@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.adapters.git.commands.plumbing import Plumbing, find_git
-from agent_workbench.adapters.inbox import LocalInbox
 from agent_workbench.core.errors import TrustError
+from agent_workbench.subjects.inbox.adapter import LocalInbox
 from agent_workbench.system.command_bounds import COMMAND_MARK, bounds_text, check_record
 from agent_workbench.system.user_dirs import describe_user
 from tests.adapters.git.user import make_repo
@@ -118,7 +118,7 @@ import asyncio, sys
 from pathlib import Path
 sys.path.insert(0, {str(SOURCE)!r})
 sys.path.insert(0, {str(SOURCE.parent)!r})
-from agent_workbench.adapters.inbox import LocalInbox
+from agent_workbench.subjects.inbox.adapter import LocalInbox
 from tests.contracts.test_inbox import decision
 asyncio.run(LocalInbox(Path(sys.argv[1])).put(decision("P-15")))
 print("written")

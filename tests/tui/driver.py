@@ -10,7 +10,6 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Static
 
-from agent_workbench.core.dispatch.progress import PlanWork
 from agent_workbench.core.events import Event
 from agent_workbench.core.history.summaries import PastSessions
 from agent_workbench.core.inbox import InboxItem
@@ -18,6 +17,7 @@ from agent_workbench.core.intents.outcomes import Outcome
 from agent_workbench.core.live import Live, SessionUpdate
 from agent_workbench.core.ports.forge import PullRequests
 from agent_workbench.core.session_request import SessionRequest
+from agent_workbench.subjects.dispatch.progress import PlanWork
 from agent_workbench.tui.app import WorkbenchApp
 from agent_workbench.tui.environment import AppEnvironment
 from agent_workbench.tui.widgets.row_list import RowList

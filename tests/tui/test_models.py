@@ -4,7 +4,7 @@ from agent_workbench.core.events import ModelSwitched
 from agent_workbench.core.intents import ListModels, LoadModel, SwitchModel, UnloadModel
 from agent_workbench.core.intents.outcomes import Accepted, ModelsListed, Refused
 from agent_workbench.core.local_models import FoundServer, ListedModel, ModelStatus
-from agent_workbench.tui.screens.models import ModelList, ModelsScreen
+from agent_workbench.subjects.models.screen import ModelList, ModelsScreen
 from agent_workbench.views.sessions.tabs import REPLAYED
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession

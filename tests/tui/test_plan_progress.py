@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.core.dispatch.preparation import Dispatch, PlanApproval, PreparedTask, TaskRemark
-from agent_workbench.core.dispatch.progress import Cancelled, PlanProgress, TaskCost, TaskProgress, TaskState
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.intents.plan import OpenPlan, ProposePlan
@@ -16,6 +14,8 @@ from agent_workbench.core.plan import Task, TaskStatus
 from agent_workbench.core.plan.estimates import Complexity, Estimate, Spread
 from agent_workbench.core.plan.needs import Intent, Needs
 from agent_workbench.core.session_request import OpenMode, SessionRequest
+from agent_workbench.subjects.dispatch.preparation import Dispatch, PlanApproval, PreparedTask, TaskRemark
+from agent_workbench.subjects.dispatch.progress import Cancelled, PlanProgress, TaskCost, TaskProgress, TaskState
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import LARGE, Driver, driving
@@ -88,7 +88,7 @@ async def opened(bench: Driver) -> Driver:
 async def test_the_tree_says_what_each_task_does_and_what_it_cost(
     monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("agent_workbench.tui.screens.plan_progress.RELOAD_SECONDS", 0.1)
+    monkeypatch.setattr("agent_workbench.subjects.dispatch.screen.RELOAD_SECONDS", 0.1)
     work = GivenWork(*TREE)
     async with driving(ScriptedSession(*runs.opening()), LARGE, plan_work=lambda: work) as bench:
         await opened(bench)

@@ -482,6 +482,11 @@ async def test_a_merge_with_obstacles_shows_them() -> None:
 
 
 def test_each_binding_has_an_action_that_exists() -> None:
+    from agent_workbench.subjects.audit.screen import AuditScreen
+    from agent_workbench.subjects.dispatch.screen import PlanProgressScreen
+    from agent_workbench.subjects.inbox.screen import InboxScreen
+    from agent_workbench.subjects.knowledge.screen import KnowledgeScreen
+    from agent_workbench.subjects.models.screen import ModelsScreen
     from agent_workbench.tui.app import WorkbenchApp
     from agent_workbench.tui.bars.gate_bar import GateBar
     from agent_workbench.tui.bars.replay_bar import ReplayBar
@@ -493,15 +498,10 @@ def test_each_binding_has_an_action_that_exists() -> None:
     from agent_workbench.tui.panes.plan import PlanPane
     from agent_workbench.tui.panes.scratchpad import ScratchpadPane
     from agent_workbench.tui.panes.steps import StepsPane
-    from agent_workbench.tui.screens.audit import AuditScreen
     from agent_workbench.tui.screens.code_piece import PieceScreen
     from agent_workbench.tui.screens.code_search import CodeSearchScreen
     from agent_workbench.tui.screens.file import FileScreen
     from agent_workbench.tui.screens.help import HelpScreen
-    from agent_workbench.tui.screens.inbox import InboxScreen
-    from agent_workbench.tui.screens.knowledge import KnowledgeScreen
-    from agent_workbench.tui.screens.models import ModelsScreen
-    from agent_workbench.tui.screens.plan_progress import PlanProgressScreen
     from agent_workbench.tui.screens.receipt import ReceiptScreen
     from agent_workbench.tui.screens.recording_search import RecordingSearchScreen
     from agent_workbench.tui.screens.review import ComparisonScreen, ReviewScreen

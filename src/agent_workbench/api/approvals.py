@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from agent_workbench.api.task_queue import MAX_BYTES, check_queue_file, read_queue_file
 from agent_workbench.api.trusted_repo import repo_or_folder, trusted_repo
 from agent_workbench.bootstrap.repo_context import Say
 from agent_workbench.bootstrap.stores import rule_store
-from agent_workbench.bootstrap.task_queue import definition_facts
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.errors import JournalError, PatchError, PlanError, UsageError, WorkspaceError
 from agent_workbench.core.events import Recorded, SessionConfigured, TaskStarted
@@ -29,6 +27,8 @@ from agent_workbench.core.rules.matching import RuleScope, StoredRule
 from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.state.session_state import NO_COMMIT, SessionState
 from agent_workbench.core.yaml_documents import DocumentError, decode_document
+from agent_workbench.subjects.queue.calls import MAX_BYTES, check_queue_file, read_queue_file
+from agent_workbench.subjects.queue.wiring import definition_facts
 from agent_workbench.system.folder_trees import read_regular
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ from agent_workbench.bootstrap.database import (
     shared_database,
     shared_signatures,
 )
-from agent_workbench.bootstrap.task_queue import DEFAULT_PROJECT
 from agent_workbench.core.database_report import MOST_SECONDS_APART, DatabaseReport
 from agent_workbench.core.errors import (
     ConfigError,
@@ -29,6 +28,7 @@ from agent_workbench.core.errors import (
 from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.signed import PERSON_PURPOSES, WORKER_PURPOSES
 from agent_workbench.core.text.amounts import counted_text
+from agent_workbench.subjects.queue.wiring import DEFAULT_PROJECT
 
 if TYPE_CHECKING:  # loaded only where a database is set
     from agent_workbench.bootstrap.repo_context import RepoContext

@@ -9,9 +9,6 @@ from typing import TYPE_CHECKING
 
 from agent_workbench.bootstrap.commands import command_shell, language_servers
 from agent_workbench.bootstrap.database import share_tasks, shared_spending
-from agent_workbench.bootstrap.hooks import hook_commands
-from agent_workbench.bootstrap.inbox import repo_decisions
-from agent_workbench.bootstrap.playbooks import playbooks
 from agent_workbench.bootstrap.set_up import RepoSetup
 from agent_workbench.bootstrap.shared_resources import SharedResources, local_machine
 from agent_workbench.bootstrap.skill_tools import custom_prompts, skill_folders, skill_tools, tool_servers
@@ -24,13 +21,14 @@ from agent_workbench.bootstrap.stores import (
     system_clock,
 )
 from agent_workbench.core.session_request import Invocation
+from agent_workbench.subjects.hooks.wiring import hook_commands
+from agent_workbench.subjects.inbox.wiring import repo_decisions
+from agent_workbench.subjects.playbooks.wiring import playbooks
 
 if TYPE_CHECKING:  # heavy; a verb loads only what it needs
     from agent_workbench.adapters.git.repository import Repository
-    from agent_workbench.adapters.hooks import HookCommands
     from agent_workbench.adapters.journal.session_store import LocalSessionStore
     from agent_workbench.adapters.llama_cpp.routing.model_registry import ModelRegistry
-    from agent_workbench.adapters.memory.knowledge_folder import KnowledgeFolder
     from agent_workbench.adapters.plans.plan_file import PlanFile
     from agent_workbench.adapters.retrieval.shared_retrievers import SharedRetriever
     from agent_workbench.config.repo_trust import RepoTrust
@@ -40,6 +38,8 @@ if TYPE_CHECKING:  # heavy; a verb loads only what it needs
     from agent_workbench.core.ports.stores import SessionStore
     from agent_workbench.core.settings import Settings
     from agent_workbench.engine.runtime.tool_context import Ports
+    from agent_workbench.subjects.hooks.adapter import HookCommands
+    from agent_workbench.subjects.knowledge.adapter import KnowledgeFolder
 
 Say = Callable[[str], None]
 
@@ -182,7 +182,7 @@ class RepoContext:
 
     def knowledge(self, settings: "Settings", retriever: "SharedRetriever | None" = None) -> "KnowledgeFolder":
         """Return the notes that outlive a task; their vectors are made by the model of `retriever`. Blocks."""
-        from agent_workbench.adapters.memory.knowledge_folder import KnowledgeFolder
+        from agent_workbench.subjects.knowledge.adapter import KnowledgeFolder
 
         vectors = retriever.note_vectors(str(self.root)) if retriever is not None else None
         return KnowledgeFolder(self.root, settings.memory.dir, vectors)

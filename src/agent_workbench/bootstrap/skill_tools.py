@@ -10,15 +10,15 @@ from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.settings import SkillSettings
 
 if TYPE_CHECKING:
-    from agent_workbench.adapters.mcp.tool_source import McpServer
     from agent_workbench.adapters.memory import PromptFiles
-    from agent_workbench.adapters.skill_scripts.environments import SkillEnvironments
-    from agent_workbench.adapters.skill_scripts.setup import EnvironmentSetup
-    from agent_workbench.adapters.skill_scripts.tool_source import SkillTools
-    from agent_workbench.adapters.skills.folders import SkillFolders
     from agent_workbench.core.ports.extensions import Skills
     from agent_workbench.core.ports.workspace import Shell
     from agent_workbench.core.settings import Settings
+    from agent_workbench.subjects.mcp_client.adapters.tool_source import McpServer
+    from agent_workbench.subjects.skills.adapters.environments import SkillEnvironments
+    from agent_workbench.subjects.skills.adapters.folders import SkillFolders
+    from agent_workbench.subjects.skills.adapters.setup import EnvironmentSetup
+    from agent_workbench.subjects.skills.adapters.tool_source import SkillTools
 
 
 _SECRETS = (".env", ".env.local")
@@ -36,8 +36,8 @@ def skill_tools(
 
     `trusted` tells at each call whether the repo is as the user trusted it.
     """
-    from agent_workbench.adapters.skill_scripts.script_run import ScriptBounds
-    from agent_workbench.adapters.skill_scripts.tool_source import SkillTools
+    from agent_workbench.subjects.skills.adapters.script_run import ScriptBounds
+    from agent_workbench.subjects.skills.adapters.tool_source import SkillTools
 
     path = invocation.environ.get("PATH", os.defpath)
     bounds = ScriptBounds(settings.skills.script_seconds, str(root), path, hidden_files(root, settings))
@@ -52,7 +52,7 @@ def hidden_files(root: Path, settings: "Settings") -> tuple[str, ...]:
 
 def skill_environments(root: Path) -> "SkillEnvironments":
     """Return the environments of skills."""
-    from agent_workbench.adapters.skill_scripts.environments import SkillEnvironments
+    from agent_workbench.subjects.skills.adapters.environments import SkillEnvironments
     from agent_workbench.system.user_dirs import cache_dir, state_dir
 
     return SkillEnvironments(root, cache_dir(), state_dir())
@@ -62,15 +62,15 @@ def environment_setup(
     root: Path, invocation: Invocation, environments: "SkillEnvironments | None" = None
 ) -> "EnvironmentSetup":
     """Return what sets environments up."""
-    from agent_workbench.adapters.skill_scripts.setup import EnvironmentSetup
+    from agent_workbench.subjects.skills.adapters.setup import EnvironmentSetup
 
     return EnvironmentSetup(environments or skill_environments(root), invocation.environ, root)
 
 
 def skill_folders(root: Path, settings: SkillSettings) -> "SkillFolders":
     """Return the folders of skills of the repo at `root`, of the user and of the package."""
-    from agent_workbench.adapters.skills.folders import SkillFolders
     from agent_workbench.core.settings import SHARED_SKILL_FOLDERS
+    from agent_workbench.subjects.skills.adapters.folders import SkillFolders
     from agent_workbench.system.user_dirs import config_dir
 
     shared = (Path.home() / folder for folder in SHARED_SKILL_FOLDERS)
@@ -97,8 +97,8 @@ def tool_servers(settings: "Settings", root: Path, environ: Mapping[str, str]) -
     """Return a source of tools for each MCP server; none is started yet. Blocks while modules are loaded."""
     if not settings.mcp_servers:
         return ()
-    from agent_workbench.adapters.mcp.tool_source import McpServer
     from agent_workbench.adapters.shell.server_processes import SandboxedServers
+    from agent_workbench.subjects.mcp_client.adapters.tool_source import McpServer
     from agent_workbench.system.user_dirs import cache_dir, config_dir, state_dir
 
     own = tuple(str(each) for each in (state_dir(), config_dir(), cache_dir()))

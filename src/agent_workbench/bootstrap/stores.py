@@ -12,7 +12,6 @@ from agent_workbench.core.session_request import Invocation
 if TYPE_CHECKING:  # loaded by the verbs that need them
     from collections.abc import Callable
 
-    from agent_workbench.adapters.audit.sqlite_index import SqliteAuditIndex
     from agent_workbench.adapters.journal.session_removal import SessionRemoval
     from agent_workbench.adapters.journal.session_store import LocalSessionStore, Tombstones
     from agent_workbench.core.ids import SessionId
@@ -23,6 +22,7 @@ if TYPE_CHECKING:  # loaded by the verbs that need them
     from agent_workbench.core.ports.repo_files import RuleStore
     from agent_workbench.core.ports.stores import Inbox, SessionStore
     from agent_workbench.core.settings import Settings
+    from agent_workbench.subjects.audit.sqlite_adapter import SqliteAuditIndex
 
 MOST_ELSEWHERE = 100
 """Sessions of other machines that are read for the figures of their tasks."""
@@ -50,8 +50,8 @@ def new_session_id() -> "SessionId":
 
 def audit_index(root: Path, source: "AuditSource") -> "SqliteAuditIndex":
     """Return the audit index of the repository at `root`, built from the journals of `source`. Blocks."""
-    from agent_workbench.adapters.audit.index_file import FORMAT
-    from agent_workbench.adapters.audit.sqlite_index import SqliteAuditIndex
+    from agent_workbench.subjects.audit.file_adapter import FORMAT
+    from agent_workbench.subjects.audit.sqlite_adapter import SqliteAuditIndex
     from agent_workbench.system.user_dirs import cache_dir, repo_key
 
     return SqliteAuditIndex(cache_dir() / "audit" / f"{repo_key(str(root))}-{FORMAT}.sqlite", source)
@@ -89,7 +89,7 @@ def rule_store(root: Path, invocation: Invocation, sessions_dir: Path) -> "RuleS
 
 def local_inbox() -> "Inbox":
     """Return the decisions made outside the processes that hold the sessions."""
-    from agent_workbench.adapters.inbox import LocalInbox
+    from agent_workbench.subjects.inbox.adapter import LocalInbox
     from agent_workbench.system.user_dirs import state_dir
 
     return LocalInbox(state_dir() / "inbox")

@@ -109,13 +109,13 @@ async def _sessions(invocation: Invocation) -> list[str]:
 
 
 async def _proposals(invocation: Invocation) -> list[str]:
-    from agent_workbench.api.sessions.inbox import opened_inbox
+    from agent_workbench.subjects.inbox.calls import opened_inbox
 
     async with opened_inbox(invocation) as inbox:
         return [item.id for item in await inbox.items()]
 
 
 async def _models(_: Invocation) -> list[str]:
-    from agent_workbench.api.model_files import stored_models
+    from agent_workbench.subjects.models.calls import stored_models
 
     return [str(model.name) for model in await asyncio.to_thread(stored_models)]

@@ -19,10 +19,10 @@ from agent_workbench.core.session_request import Invocation
 
 if TYPE_CHECKING:  # what a session is made of is loaded behind the first frame
     from agent_workbench.api.sessions.session_host import LocalSessionHost
-    from agent_workbench.core.dispatch.progress import PlanWork
     from agent_workbench.core.history.summaries import PastSessions
     from agent_workbench.core.ports.forge import PullRequests
     from agent_workbench.core.session_request import SessionRequest
+    from agent_workbench.subjects.dispatch.progress import PlanWork
     from agent_workbench.tui.app import WorkbenchApp
 
 MAX_DEFECTS = 10
@@ -75,13 +75,13 @@ async def open_screen(
 
 
 def _plan_work(invocation: Invocation) -> "PlanWork":
-    from agent_workbench.api.dispatch.plan_work import LocalPlanWork
+    from agent_workbench.subjects.dispatch.calls import LocalPlanWork
 
     return LocalPlanWork(invocation)
 
 
 def _pull_requests(invocation: Invocation) -> "PullRequests":
-    from agent_workbench.api.forge.pull_request import RepoPullRequests
+    from agent_workbench.subjects.forge.calls.pull_request import RepoPullRequests
 
     return RepoPullRequests(invocation)
 

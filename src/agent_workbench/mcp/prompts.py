@@ -54,10 +54,10 @@ def listed_prompts() -> "tuple[wire.Prompt, ...]":
 
 async def prompt_text(invocation: Invocation, name: str, given: Mapping[str, str]) -> str:
     """Return a prompt with the arguments that a client gave; raise `UsageError` that names a wrong one."""
-    from agent_workbench.api.consult import session_log
-    from agent_workbench.api.extensions.skills import discipline_prompt
     from agent_workbench.core.consult.requests import checked_request, request_of, task_lines
     from agent_workbench.core.consult.session_log import log_json
+    from agent_workbench.subjects.consult.calls import session_log
+    from agent_workbench.subjects.skills.calls import discipline_prompt
 
     facts = consultant_named(name)
     if missing := [each for each in _arguments(facts) if each in facts.required and not given.get(each, "").strip()]:

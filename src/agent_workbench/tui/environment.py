@@ -7,10 +7,10 @@ from msgspec import Struct
 
 # Types only: this is loaded before the first frame.
 if TYPE_CHECKING:
-    from agent_workbench.core.dispatch.progress import PlanWork
     from agent_workbench.core.history.summaries import PastSessions
     from agent_workbench.core.ports.forge import PullRequests
     from agent_workbench.core.ports.machine import Desktop
+    from agent_workbench.subjects.dispatch.progress import PlanWork
 
 
 class AppEnvironment(Struct, frozen=True):

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from agent_workbench.core.dispatch.preparation import Dispatch
 from agent_workbench.core.plan import Task
 from agent_workbench.core.plan.estimates import FEW, Complexity, Estimate, Spread
 from agent_workbench.core.plan.proposed import ProposedPlan
 from agent_workbench.core.queue.routing import needs_text
 from agent_workbench.core.text.amounts import counted_text, dollars_text
 from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.subjects.dispatch.preparation import Dispatch
 
 UNKNOWN = "no estimate: no task is recorded yet"
 RANK = tuple(Complexity)

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.audit import index_file
-from agent_workbench.adapters.audit.sqlite_index import SqliteAuditIndex
 from agent_workbench.adapters.journal.audit_source import JournalSource
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.history.audit_records import AuditPage, AuditQuery, CostPage, CostQuery, DecisionQuery
 from agent_workbench.core.plan import TaskStatus
+from agent_workbench.subjects.audit import file_adapter
+from agent_workbench.subjects.audit.sqlite_adapter import SqliteAuditIndex
 from agent_workbench.system.locks import FileLock
 from tests.adapters.audit.sessions import NOW, session_name, task_events, write_session
 
@@ -136,7 +136,7 @@ async def test_an_index_that_cannot_be_written_is_said_and_the_answer_comes_neve
 async def test_a_full_disk_is_said_and_the_answer_comes_nevertheless(
     path: Path, sessions: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    connect = index_file._connect
+    connect = file_adapter._connect
 
     def full(place: str) -> sqlite3.Connection:
         connection = connect(place)
@@ -144,7 +144,7 @@ async def test_a_full_disk_is_said_and_the_answer_comes_nevertheless(
             connection.execute("PRAGMA max_page_count = 14")
         return connection
 
-    monkeypatch.setattr(index_file, "_connect", full)
+    monkeypatch.setattr(file_adapter, "_connect", full)
     page = await opened(path, sessions).query(AuditQuery(), NOW)
     assert page.total == 12
     assert "full" in page.notes[0]
@@ -157,7 +157,7 @@ async def test_while_another_process_updates_the_old_content_answers(
 ) -> None:
     index = opened(path, sessions)
     await index.query(AuditQuery(), NOW)
-    monkeypatch.setattr(index_file, "LOCK_SECONDS", 0.0)
+    monkeypatch.setattr(file_adapter, "LOCK_SECONDS", 0.0)
     lock = FileLock(path.with_suffix(".lock"), "another")
     await asyncio.to_thread(lock.acquire)
     try:
@@ -171,7 +171,7 @@ async def test_while_another_process_updates_the_old_content_answers(
 PROCESS = """
 import asyncio, sys
 from pathlib import Path
-from agent_workbench.adapters.audit.sqlite_index import SqliteAuditIndex
+from agent_workbench.subjects.audit.sqlite_adapter import SqliteAuditIndex
 from agent_workbench.adapters.journal.audit_source import JournalSource
 from agent_workbench.core.history.audit_records import CostQuery
 index = SqliteAuditIndex(Path(sys.argv[1]), JournalSource(Path(sys.argv[2]), lambda _: True))

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.adapters.audit.sqlite_index import SqliteAuditIndex
 from agent_workbench.adapters.journal.audit_source import JournalSource
 from agent_workbench.core.events import ActionProposed, SessionForked, SessionStarted
 from agent_workbench.core.history.audit_records import AuditQuery, CostQuery, DecisionQuery
@@ -15,6 +14,7 @@ from agent_workbench.core.ids import SessionId
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.plan.needs import Intent
 from agent_workbench.core.ports.audit_index import JournalGrowth, JournalMark
+from agent_workbench.subjects.audit.sqlite_adapter import SqliteAuditIndex
 from tests.adapters.audit.sessions import BASE, NOW, session_name, task_events, write_session
 
 

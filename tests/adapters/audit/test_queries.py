@@ -7,7 +7,6 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_workbench.adapters.audit.sqlite_index import SqliteAuditIndex
 from agent_workbench.core.history.audit_records import (
     AuditCost,
     AuditDecision,
@@ -22,6 +21,7 @@ from agent_workbench.core.ids import ProposalId, TaskId
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.settings import Permission
+from agent_workbench.subjects.audit.sqlite_adapter import SqliteAuditIndex
 from tests.adapters.audit.sessions import NOW, session_name
 from tests.fakes.stores import MemoryAuditIndex
 

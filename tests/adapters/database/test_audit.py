@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.adapters.audit.sqlite_index import SqliteAuditIndex
 from agent_workbench.adapters.database.audit import DatabaseAuditIndex
 from agent_workbench.adapters.journal.audit_source import JournalSource
 from agent_workbench.adapters.journal.clock import SystemIds
-from agent_workbench.api.records.audit_sharing import NOT_THERE, JournalProofs, copy_records
 from agent_workbench.core.events import Event, SessionStarted
 from agent_workbench.core.history.audit_records import AuditEntry, AuditQuery, CostQuery, DecisionQuery
 from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.plan import TaskStatus
+from agent_workbench.subjects.audit.sharing_calls import NOT_THERE, JournalProofs, copy_records
+from agent_workbench.subjects.audit.sqlite_adapter import SqliteAuditIndex
 from tests.adapters.audit.sessions import BASE, task_events
 from tests.adapters.database.sessions.machines import Machine
 

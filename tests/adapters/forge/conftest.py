@@ -2,10 +2,10 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from agent_workbench.adapters.forge.api_client import ForgeApi
-from agent_workbench.adapters.forge.gitea import GiteaForge
-from agent_workbench.adapters.forge.github import GithubForge
 from agent_workbench.core.settings.worker import ForgeSettings
+from agent_workbench.subjects.forge.adapters.api_client import ForgeApi
+from agent_workbench.subjects.forge.adapters.gitea import GiteaForge
+from agent_workbench.subjects.forge.adapters.github import GithubForge
 from tests.fakes.forge_server import REPO, TOKEN
 from tests.fakes.gitea_server import GiteaServer, gitea_server
 from tests.fakes.github_server import GithubServer, github_server

@@ -2,11 +2,11 @@ import base64
 
 import pytest
 
-from agent_workbench.adapters.forge.answers import AccountAnswer
-from agent_workbench.adapters.forge.api_client import ForgeApi
-from agent_workbench.adapters.forge.gitea import GiteaForge
 from agent_workbench.core.errors import ConfigError, ForgeError, error_text
 from agent_workbench.core.settings.worker import ForgeSettings
+from agent_workbench.subjects.forge.adapters.answers import AccountAnswer
+from agent_workbench.subjects.forge.adapters.api_client import ForgeApi
+from agent_workbench.subjects.forge.adapters.gitea import GiteaForge
 from tests.fakes.forge_server import REPO, TOKEN
 from tests.fakes.gitea_server import GiteaServer
 

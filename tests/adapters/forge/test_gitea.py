@@ -1,12 +1,12 @@
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.adapters.forge.gitea import GiteaForge
-from agent_workbench.adapters.forge.http_forge import CHANGED, split_key, with_key
 from agent_workbench.core.errors import ForgeError
-from agent_workbench.core.forge.issue_task import text_sha
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.ports.forge import BuildState
+from agent_workbench.subjects.forge.adapters.gitea import GiteaForge
+from agent_workbench.subjects.forge.adapters.http_forge import CHANGED, split_key, with_key
+from agent_workbench.subjects.forge.issues import text_sha
 from tests.fakes.forge_server import AGENT
 from tests.fakes.gitea_server import SCHEMA, GiteaServer
 
@@ -125,7 +125,7 @@ class TestComments:
         server.open_issue(7, "Title", "text")
         for number in range(3):
             server.label(7, "ada", added=bool(number % 2), name=f"l{number}")
-        monkeypatch.setattr("agent_workbench.adapters.forge.http_forge.MOST_PAGES", 1)
+        monkeypatch.setattr("agent_workbench.subjects.forge.adapters.http_forge.MOST_PAGES", 1)
         monkeypatch.setattr(GiteaForge, "routes", replace(GiteaForge.routes, page=2))
         server.label(7, "ada")
         server.say(7, "ada", "changed")

@@ -1,12 +1,12 @@
 import pytest
 
-from agent_workbench.adapters.forge.api_client import ForgeApi
-from agent_workbench.adapters.forge.github import DIALECT, GithubForge, api_address
-from agent_workbench.adapters.forge.http_forge import CHANGED
 from agent_workbench.core.errors import ForgeError, error_text
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.ports.forge import BuildState
 from agent_workbench.core.settings.worker import ForgeSettings
+from agent_workbench.subjects.forge.adapters.api_client import ForgeApi
+from agent_workbench.subjects.forge.adapters.github import DIALECT, GithubForge, api_address
+from agent_workbench.subjects.forge.adapters.http_forge import CHANGED
 from tests.fakes.forge_server import AGENT, REPO, TOKEN
 from tests.fakes.gitea_server import GiteaServer
 from tests.fakes.github_server import GithubServer
@@ -114,7 +114,7 @@ class TestIssues:
     async def test_links_in_a_circle_end(
         self, github: GithubServer, github_forge: GithubForge, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("agent_workbench.adapters.forge.http_forge.MOST_PAGES", 2)
+        monkeypatch.setattr("agent_workbench.subjects.forge.adapters.http_forge.MOST_PAGES", 2)
         github.headers["Link"] = '<https://127.0.0.1/?page=1>; rel="next"'
         github.open_issue(7, "Title", "text")
         github.label(7, "ada")
@@ -128,7 +128,7 @@ class TestIssues:
     async def test_a_page_that_is_too_large_is_an_error(
         self, github: GithubServer, github_forge: GithubForge, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("agent_workbench.adapters.forge.api_client.MAX_ANSWER_BYTES", 50_000)
+        monkeypatch.setattr("agent_workbench.subjects.forge.adapters.api_client.MAX_ANSWER_BYTES", 50_000)
         github.open_issue(7, "Title", "text")
         github.label(7, "ada")
         github.say(7, "stranger", "x" * 60_000)

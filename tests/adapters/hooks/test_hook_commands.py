@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.hooks import HookCommand, HookCommands
 from agent_workbench.adapters.shell.shell import SandboxedShell
 from agent_workbench.core.hook_answers import HookOutcome, HookVerdict, read_answer
 from agent_workbench.core.settings import SandboxSettings
 from agent_workbench.core.settings.hooks import HookPoint, HookSettings
+from agent_workbench.subjects.hooks.adapter import HookCommand, HookCommands
 from tests.adapters.shell.conftest import until, without_bwrap
 
 DOCUMENT = json.dumps({"version": 1, "event": "diff_proposed", "text": "a\x1b]52;c;eA==\x07 — ü"}) + "\n"

@@ -10,10 +10,10 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.adapters import inbox as local_inbox
-from agent_workbench.adapters.inbox import LocalInbox
 from agent_workbench.core.errors import DecisionRefused, StorageError, UsageError
 from agent_workbench.core.ids import SessionId
+from agent_workbench.subjects.inbox import adapter as local_inbox
+from agent_workbench.subjects.inbox.adapter import LocalInbox
 from agent_workbench.system.atomic_files import make_directories
 from tests.contracts.test_inbox import SESSION, decision
 

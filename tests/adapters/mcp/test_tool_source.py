@@ -12,14 +12,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agent_workbench.adapters.mcp.client_process import MEMORY_BYTES
-from agent_workbench.adapters.mcp.connection import CLIENT
-from agent_workbench.adapters.mcp.tool_source import McpServer
 from agent_workbench.adapters.shell.server_processes import SandboxedServers
 from agent_workbench.core.errors import ToolError
 from agent_workbench.core.ports.tools import QuestionAnswer
 from agent_workbench.core.settings.extensions import ToolServerSettings
 from agent_workbench.core.tools.spec import spec_problem
+from agent_workbench.subjects.mcp_client.adapters.client_process import MEMORY_BYTES
+from agent_workbench.subjects.mcp_client.adapters.connection import CLIENT
+from agent_workbench.subjects.mcp_client.adapters.tool_source import McpServer
 from tests.fakes import mcp_server
 from tests.sandbox import USUAL_PATH
 

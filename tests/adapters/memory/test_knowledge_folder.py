@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.memory.knowledge_folder import MAX_BYTES, KnowledgeFolder
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.knowledge import KnowledgeNote
 from agent_workbench.core.repo.retrieval import SignalKind
+from agent_workbench.subjects.knowledge.adapter import MAX_BYTES, KnowledgeFolder
 
 
 @pytest.fixture

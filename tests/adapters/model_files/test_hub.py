@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.model_files.hub import download, find_revision, partial_of, target_of
 from agent_workbench.core.errors import ConfigError, ModelError, StorageError
 from agent_workbench.core.model_files import HubFile, HubRevision, read_hub_name
+from agent_workbench.subjects.models.hub_adapter import download, find_revision, partial_of, target_of
 from tests.fakes.model_hub import COMMIT, ModelHub, model_hub
 
 DATA = b"GGUF" + b"m" * 100_000
@@ -192,7 +192,7 @@ def test_an_answer_that_is_no_file_has_an_end(tmp_path: Path, hub: ModelHub) -> 
 def test_a_connection_that_breaks_is_made_again_from_there(
     tmp_path: Path, hub: ModelHub, monkeypatch: pytest.MonkeyPatch, reset: bool
 ) -> None:
-    monkeypatch.setattr("agent_workbench.adapters.model_files.hub.RETRY_SECONDS", 0)
+    monkeypatch.setattr("agent_workbench.subjects.models.hub_adapter.RETRY_SECONDS", 0)
     hub.break_after, hub.reset = 30_000, reset
     told: list[int] = []
     assert download(REVISION, FILE, tmp_path, told.append).read_bytes() == DATA
@@ -205,7 +205,7 @@ def test_a_connection_that_breaks_is_made_again_from_there(
 def test_a_hub_that_begins_again_and_never_comes_further_is_given_up(
     tmp_path: Path, hub: ModelHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent_workbench.adapters.model_files.hub.RETRY_SECONDS", 0)
+    monkeypatch.setattr("agent_workbench.subjects.models.hub_adapter.RETRY_SECONDS", 0)
     hub.ranges, hub.breaks = False, [60_000, 20_000, 50_000, 10_000, 40_000, 30_000, 100_004]
     with pytest.raises(ModelError, match="peer closed connection"):
         pull(tmp_path)
@@ -215,7 +215,7 @@ def test_a_hub_that_begins_again_and_never_comes_further_is_given_up(
 def test_a_hub_that_is_busy_for_good_is_given_up(
     tmp_path: Path, hub: ModelHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent_workbench.adapters.model_files.hub.RETRY_SECONDS", 0)
+    monkeypatch.setattr("agent_workbench.subjects.models.hub_adapter.RETRY_SECONDS", 0)
     hub.answers["storage"] = 429, {}, b""
     with pytest.raises(ModelError, match="status 429"):
         pull(tmp_path)

@@ -12,7 +12,6 @@ import psutil
 import pytest
 from msgspec import Struct
 
-from agent_workbench.adapters.playbooks.ansible import AnsiblePlaybooks, AnsiblePrograms, RunBounds
 from agent_workbench.adapters.shell.shell import SandboxedShell
 from agent_workbench.core.errors import ConfigError, ToolError
 from agent_workbench.core.playbooks import HostRecap, PlaybookRequest, checked_values, read_recap
@@ -20,6 +19,7 @@ from agent_workbench.core.ports.workspace import Command
 from agent_workbench.core.repo.workspace import CommandOutcome
 from agent_workbench.core.settings import SandboxSettings
 from agent_workbench.core.settings.extensions import InfrastructureSettings
+from agent_workbench.subjects.playbooks.ansible_adapter import AnsiblePlaybooks, AnsiblePrograms, RunBounds
 from tests.playbooks import stub_programs
 
 PASSWORD = "planted-vault-password"

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.playbooks.ansible import KEPT, read_findings
 from agent_workbench.core.errors import ToolError
 from agent_workbench.core.playbooks import REASONS, LintCategory, LintReport
+from agent_workbench.subjects.playbooks.ansible_adapter import KEPT, read_findings
 
 RECORDED = Path(__file__).with_name("ansible_lint.json")
 """What ansible-lint 26.10 printed for a playbook with 120 findings."""

@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import pytest
 
-from agent_workbench.adapters.playbooks.search import list_playbooks, search_playbooks
 from agent_workbench.core.playbooks import Playbook, PlaybookSearch
 from agent_workbench.core.repo.retrieval import PastCommit
+from agent_workbench.subjects.playbooks.search_adapter import list_playbooks, search_playbooks
 
 KUMA = "# agent:service=status-page\n- name: Deploy Uptime Kuma\n  hosts: web\n"
 FILES = {

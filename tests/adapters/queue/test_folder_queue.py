@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.queue import folder_queue, waiting_tasks
-from agent_workbench.adapters.queue.folder_queue import FolderQueue
-from agent_workbench.adapters.queue.queue_files import QueueFiles
-from agent_workbench.adapters.queue.queue_records import QueueRecords
-from agent_workbench.bootstrap.task_queue import definition_facts
 from agent_workbench.core.errors import LockedError, StorageError, UsageError
 from agent_workbench.core.ids import NO_SESSION, SessionId
 from agent_workbench.core.plan import TaskOrigin, TaskStatus
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim
 from agent_workbench.core.queue.result import TaskResult, decode_result, encode_result
+from agent_workbench.subjects.queue.adapters import folder_queue, waiting_tasks
+from agent_workbench.subjects.queue.adapters.folder_queue import FolderQueue
+from agent_workbench.subjects.queue.adapters.queue_files import QueueFiles
+from agent_workbench.subjects.queue.adapters.queue_records import QueueRecords
+from agent_workbench.subjects.queue.wiring import definition_facts
 from tests.contracts.clocks import SetClock
 
 LEASE = 30.0

@@ -6,20 +6,20 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.adapters.queue.folder_queue import FolderQueue
-from agent_workbench.adapters.queue.queue_files import QueueFiles
-from agent_workbench.adapters.queue.queue_records import QueueRecords
-from agent_workbench.adapters.queue.report_outbox import ReportOutbox
-from agent_workbench.adapters.queue.worker_files import WorkerFiles
-from agent_workbench.api.worker.refused_files import WorkerLog
-from agent_workbench.api.worker.task_reports import TaskReports
-from agent_workbench.bootstrap.task_queue import definition_facts
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxItem
 from agent_workbench.core.plan import Task, TaskStatus
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState
 from agent_workbench.core.queue.result import TaskResult
 from agent_workbench.core.queue.workers import WorkerLine, WorkerState
+from agent_workbench.subjects.queue.adapters.folder_queue import FolderQueue
+from agent_workbench.subjects.queue.adapters.queue_files import QueueFiles
+from agent_workbench.subjects.queue.adapters.queue_records import QueueRecords
+from agent_workbench.subjects.queue.adapters.report_outbox import ReportOutbox
+from agent_workbench.subjects.queue.adapters.worker_files import WorkerFiles
+from agent_workbench.subjects.queue.wiring import definition_facts
+from agent_workbench.subjects.worker.calls.parked_tasks import WorkerLog
+from agent_workbench.subjects.worker.calls.task_reports import TaskReports
 from tests.contracts.clocks import SetClock
 from tests.fakes.stores import MemoryTaskQueue
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.skill_scripts.environments import SkillEnvironments
 from agent_workbench.core.errors import ConfigError, ToolError
 from agent_workbench.core.skills import SkillEntry, SkillOrigin
+from agent_workbench.subjects.skills.adapters.environments import SkillEnvironments
 
 
 @pytest.fixture

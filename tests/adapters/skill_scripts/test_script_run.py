@@ -10,14 +10,14 @@ import pytest
 from msgspec import Struct
 
 from agent_workbench.adapters.shell.shell import SandboxedShell
-from agent_workbench.adapters.skill_scripts.environments import SkillEnvironments
-from agent_workbench.adapters.skill_scripts.script_run import ScriptBounds
-from agent_workbench.adapters.skill_scripts.setup import EnvironmentSetup
-from agent_workbench.adapters.skill_scripts.tool_source import SkillTools
-from agent_workbench.adapters.skills.folders import SkillFolders
 from agent_workbench.core.ports.tools import SourceResult
 from agent_workbench.core.settings import SandboxSettings, SkillSettings
 from agent_workbench.core.tools.skill_tools import SKILL_SPECS
+from agent_workbench.subjects.skills.adapters.environments import SkillEnvironments
+from agent_workbench.subjects.skills.adapters.folders import SkillFolders
+from agent_workbench.subjects.skills.adapters.script_run import ScriptBounds
+from agent_workbench.subjects.skills.adapters.setup import EnvironmentSetup
+from agent_workbench.subjects.skills.adapters.tool_source import SkillTools
 
 CHANGED = "changed-since-trusted"
 SKILL = "---\nname: sums\ndescription: Add numbers.\n---\nUse `scripts.add`.\n"

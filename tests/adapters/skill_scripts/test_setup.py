@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.skill_scripts.environments import SkillEnvironments
-from agent_workbench.adapters.skill_scripts.requirements import Requirements
-from agent_workbench.adapters.skill_scripts.setup import EnvironmentSetup, installed_packages
 from agent_workbench.core.errors import ToolError
 from agent_workbench.core.skills import SkillEntry, SkillOrigin
+from agent_workbench.subjects.skills.adapters.environments import SkillEnvironments
+from agent_workbench.subjects.skills.adapters.requirements import Requirements
+from agent_workbench.subjects.skills.adapters.setup import EnvironmentSetup, installed_packages
 from tests.adapters.skill_scripts.test_script_run import Bench, make_bench
 
 METADATA = "Metadata-Version: 2.1\nName: shout\nVersion: 1.0\n"

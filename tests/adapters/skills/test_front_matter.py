@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_workbench.adapters.skills.front_matter import SkillHead, parse_skill
 from agent_workbench.core.errors import ConfigError
+from agent_workbench.subjects.skills.adapters.front_matter import SkillHead, parse_skill
 
 
 def test_all_of_the_format_is_understood() -> None:

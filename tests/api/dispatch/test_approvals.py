@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.api.dispatch.approvals import PlanApprovals
 from agent_workbench.core.events import (
     ActionDecided,
     ActionFinished,
@@ -26,6 +25,7 @@ from agent_workbench.core.plan.proposed import ProposedPlan, ProposedTask
 from agent_workbench.core.proposal_kinds import PlanProposal
 from agent_workbench.core.proposals import PROPOSE_PLAN, Verdict
 from agent_workbench.core.signed import PERSON_PURPOSES, WORKER_PURPOSES, SignedPurpose, SignedText
+from agent_workbench.subjects.dispatch.approval_calls import PlanApprovals
 from tests.fakes.session_store import MemorySessionStore
 from tests.fakes.signatures import FakeSignatures
 

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.api.dispatch.plan_work import opened_plan_work
 from agent_workbench.bootstrap.repo_context import RepoContext, find_repo
-from agent_workbench.bootstrap.task_queue import project_queue
-from agent_workbench.core.dispatch.progress import TaskState
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState
 from agent_workbench.core.session_request import Invocation
+from agent_workbench.subjects.dispatch.calls import opened_plan_work
+from agent_workbench.subjects.dispatch.progress import TaskState
+from agent_workbench.subjects.queue.wiring import project_queue
 from tests.adapters.git.user import User, make_repo
 
 T1, NAME = TaskId("T-1"), "T-1-abc"

@@ -5,13 +5,9 @@ import os
 from collections import Counter
 from pathlib import Path
 
-from agent_workbench.api.forge.link import ForgeLink
-from agent_workbench.api.forge.reports import Reports
-from agent_workbench.api.forge.rounds import ForgeRounds, repo_rounds
 from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.bootstrap.repo_context import RepoContext
 from agent_workbench.bootstrap.stores import local_inbox
-from agent_workbench.bootstrap.task_queue import task_queue
 from agent_workbench.core import events as e
 from agent_workbench.core.checks.results import CheckPurpose, CheckResult
 from agent_workbench.core.history.session_choice import SessionQuery
@@ -26,6 +22,10 @@ from agent_workbench.core.queue.result import TaskResult
 from agent_workbench.core.repo.workspace import WorkspaceFacts
 from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.settings import Settings
+from agent_workbench.subjects.forge.calls.link import ForgeLink
+from agent_workbench.subjects.forge.calls.reports import Reports
+from agent_workbench.subjects.forge.calls.rounds import ForgeRounds, repo_rounds
+from agent_workbench.subjects.queue.wiring import task_queue
 from agent_workbench.views.reports.task_report import task_result
 from tests.adapters.git.user import User
 from tests.adapters.journal.journals import time_of
@@ -116,7 +116,7 @@ class Scene:
         return await self.waiting(session)
 
     async def waiting(self, session: SessionId) -> InboxItem:
-        from agent_workbench.api.sessions.inbox import repo_inbox
+        from agent_workbench.subjects.inbox.calls import repo_inbox
 
         return next(each for each in await (await repo_inbox(self.repo.invocation)).items() if each.session == session)
 

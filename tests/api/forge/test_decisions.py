@@ -3,9 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.api.forge.rounds import repo_rounds
 from agent_workbench.bootstrap.stores import local_inbox
-from agent_workbench.bootstrap.task_queue import task_queue
 from agent_workbench.core import events as e
 from agent_workbench.core.errors import TrustError
 from agent_workbench.core.events import Author
@@ -15,6 +13,8 @@ from agent_workbench.core.ports.task_queue import QueuedTask, QueueState
 from agent_workbench.core.proposal_kinds import CommandProposal, MergeProposal
 from agent_workbench.core.proposals import Proposal, Verdict
 from agent_workbench.core.settings.worker import ForgeSettings
+from agent_workbench.subjects.forge.calls.rounds import repo_rounds
+from agent_workbench.subjects.queue.wiring import task_queue
 from tests.api.forge.scene import CHANGE, DIFF, TASK, Scene
 from tests.fakes.forge_server import AGENT, LABEL, ForgeServer
 from tests.fakes.github_server import GithubServer

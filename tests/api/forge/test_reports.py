@@ -8,13 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.adapters.queue.report_outbox import ReportOutbox
-from agent_workbench.api.forge.reports import Reports, repo_reports
 from agent_workbench.api.sessions.session_host import LocalSessionHost
-from agent_workbench.api.worker.claimed_task import ClaimedTask, WorkerContext
-from agent_workbench.api.worker.outages import Outages, Pauses
-from agent_workbench.api.worker.refused_files import WorkerLog
-from agent_workbench.api.worker.task_reports import TaskReports
 from agent_workbench.core import events as e
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.ids import SessionId, TaskId
@@ -23,6 +17,12 @@ from agent_workbench.core.ports.task_queue import QueuedTask
 from agent_workbench.core.queue.result import TaskResult
 from agent_workbench.core.queue.workers import WorkerLine
 from agent_workbench.core.settings.worker import ReportPart
+from agent_workbench.subjects.forge.calls.reports import Reports, repo_reports
+from agent_workbench.subjects.queue.adapters.report_outbox import ReportOutbox
+from agent_workbench.subjects.worker.calls.claimed_task import ClaimedTask, WorkerContext
+from agent_workbench.subjects.worker.calls.outages import Outages, Pauses
+from agent_workbench.subjects.worker.calls.parked_tasks import WorkerLog
+from agent_workbench.subjects.worker.calls.task_reports import TaskReports
 from tests.api.forge.scene import CHANGE, TASK, Scene
 from tests.contracts.clocks import SetClock
 from tests.fakes.forge_server import REPO, TOKEN, ForgeServer

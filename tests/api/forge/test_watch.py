@@ -5,9 +5,9 @@ from typing import cast
 
 import pytest
 
-from agent_workbench.api.forge.rounds import ForgeRounds, RoundOutcome
-from agent_workbench.api.forge.watch import ForgeWatch, beside
 from agent_workbench.core.errors import ForgeError
+from agent_workbench.subjects.forge.calls.rounds import ForgeRounds, RoundOutcome
+from agent_workbench.subjects.forge.calls.watch import ForgeWatch, beside
 
 
 class Rounds:

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.adapters.inbox import LocalInbox
 from agent_workbench.adapters.journal.session_store import LocalSessionStore
-from agent_workbench.api.sessions.inbox import RepoInbox
 from agent_workbench.core import events as e
 from agent_workbench.core.errors import DecisionRefused, TrustError, UsageError
 from agent_workbench.core.history.session_choice import SessionQuery
@@ -30,6 +28,8 @@ from agent_workbench.core.proposals import COMPACT, MAX_DIFF_LINES, Proposal, Ve
 from agent_workbench.core.proposed_action import Risk
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.settings.worker import ParkedEnd, WorkerSettings
+from agent_workbench.subjects.inbox.adapter import LocalInbox
+from agent_workbench.subjects.inbox.calls import RepoInbox
 from tests.adapters.journal.journals import NO_SECRETS, STORY, started, time_of, write_quickly
 from tests.contracts.test_session_store import CountedIds
 from tests.fakes import runs
@@ -324,7 +324,7 @@ async def test_a_decision_that_came_too_late_is_told_so(repo: Repo) -> None:
 async def test_a_decision_that_nobody_took_up_in_time_is_withdrawn_if_it_is_stale(
     repo: Repo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent_workbench.api.sessions.inbox.TAKE_UP_SECONDS", 0.05)
+    monkeypatch.setattr("agent_workbench.subjects.inbox.calls.TAKE_UP_SECONDS", 0.05)
     opened = await repo.held()
     receipt = await repo.inbox.decide(await repo.reference(), APPROVE)
     assert (receipt.recorded, bool(receipt.holder)) == (False, True)

@@ -6,7 +6,6 @@ import pytest
 from msgspec.structs import replace
 
 from agent_workbench.adapters.journal.session_store import LocalSessionStore
-from agent_workbench.api.sessions import inbox as repo_inbox
 from agent_workbench.core import events as e
 from agent_workbench.core.errors import DecisionRefused
 from agent_workbench.core.events import Recorded
@@ -15,6 +14,7 @@ from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxDecision
 from agent_workbench.core.signed import SignedText
+from agent_workbench.subjects.inbox import calls as repo_inbox
 from tests.adapters.journal.journals import NO_SECRETS
 from tests.api.sessions import test_inbox
 from tests.api.sessions.test_inbox import APPROVE, COMMAND, Repo

@@ -5,12 +5,7 @@ from pathlib import Path
 
 from agent_workbench.adapters.database.connection import Database
 from agent_workbench.adapters.database.queue.postgres_queue import PostgresQueue
-from agent_workbench.adapters.queue.report_outbox import ReportOutbox
 from agent_workbench.api.sessions.session_host import LocalSessionHost
-from agent_workbench.api.worker.claimed_task import ClaimedTask, WorkerContext
-from agent_workbench.api.worker.outages import Outages, Pauses
-from agent_workbench.api.worker.refused_files import WorkerLog
-from agent_workbench.api.worker.task_reports import TaskReports
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxItem
@@ -19,6 +14,11 @@ from agent_workbench.core.ports.task_queue import QueuedTask, QueueState
 from agent_workbench.core.queue.result import TaskResult
 from agent_workbench.core.queue.workers import WorkerLine
 from agent_workbench.core.session_request import Invocation
+from agent_workbench.subjects.queue.adapters.report_outbox import ReportOutbox
+from agent_workbench.subjects.worker.calls.claimed_task import ClaimedTask, WorkerContext
+from agent_workbench.subjects.worker.calls.outages import Outages, Pauses
+from agent_workbench.subjects.worker.calls.parked_tasks import WorkerLog
+from agent_workbench.subjects.worker.calls.task_reports import TaskReports
 from tests.contracts.clocks import SetClock
 from tests.fakes.signatures import FakeSignatures
 

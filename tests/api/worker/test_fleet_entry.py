@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from agent_workbench.adapters.llama_cpp.server.embedded import ENDPOINT
-from agent_workbench.api.worker.served_models import WorkerEndpoint
-from agent_workbench.api.worker.worker_run import worker_endpoints
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.settings.models import EndpointSettings, ModelSettings, RoleSettings, TokenPrice
+from agent_workbench.subjects.worker.calls.served_models import WorkerEndpoint
+from agent_workbench.subjects.worker.calls.worker_run import worker_endpoints
 
 
 def test_only_endpoints_with_their_key_and_file_count_and_a_paid_one_is_not_asked(tmp_path: Path) -> None:

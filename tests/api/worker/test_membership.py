@@ -10,10 +10,6 @@ from msgspec.structs import replace
 from agent_workbench.adapters.database.connection import Database
 from agent_workbench.adapters.database.migrations import migrate, migrations
 from agent_workbench.adapters.database.registry import DatabaseRegistry
-from agent_workbench.api.worker.membership import Membership, MembershipParts
-from agent_workbench.api.worker.outages import Pauses
-from agent_workbench.api.worker.refused_files import WorkerLog
-from agent_workbench.api.worker.served_models import ServedModels
 from agent_workbench.core.errors import DatabaseDownError
 from agent_workbench.core.events import ModelAnswered
 from agent_workbench.core.model import AnswerFigures, ModelFacts
@@ -27,6 +23,10 @@ from agent_workbench.core.queue.workers import (
     WorkerRecord,
 )
 from agent_workbench.core.settings.worker import WorkerSettings
+from agent_workbench.subjects.worker.calls.membership import Membership, MembershipParts
+from agent_workbench.subjects.worker.calls.outages import Pauses
+from agent_workbench.subjects.worker.calls.parked_tasks import WorkerLog
+from agent_workbench.subjects.worker.calls.served_models import ServedModels
 from tests.api.worker.test_worker_loop import MovedClock
 
 
@@ -258,8 +258,8 @@ class AnsweringModel:
 async def test_models_that_answer_are_told_with_the_median_of_their_recorded_speeds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from agent_workbench.api.worker import served_models
-    from agent_workbench.api.worker.served_models import WorkerEndpoint
+    from agent_workbench.subjects.worker.calls import served_models
+    from agent_workbench.subjects.worker.calls.served_models import WorkerEndpoint
 
     monkeypatch.setattr(served_models, "ANSWER_SECONDS", 0.05)
     models = {"near": AnsweringModel("near"), "far": AnsweringModel("far", hangs=True)}

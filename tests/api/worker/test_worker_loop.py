@@ -5,16 +5,16 @@ from datetime import UTC, datetime, timedelta
 
 from msgspec import Struct, field
 
-from agent_workbench.api.worker.dispatcher import TAKEN, Dispatcher
-from agent_workbench.api.worker.outages import Outages, Pauses, pause_seconds
-from agent_workbench.api.worker.refused_files import RefusedFiles, WorkerLog
-from agent_workbench.api.worker.worker_loop import EMPTY, LoopParts, WorkerLoop, sum_up
 from agent_workbench.core.errors import ExitCode, StorageError
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim
 from agent_workbench.core.queue.schedule import parse_schedule
 from agent_workbench.core.queue.workers import WorkerJob, WorkerLine
 from agent_workbench.core.session_request import SessionEnd
+from agent_workbench.subjects.worker.calls.dispatcher import TAKEN, Dispatcher
+from agent_workbench.subjects.worker.calls.outages import Outages, Pauses, pause_seconds
+from agent_workbench.subjects.worker.calls.parked_tasks import RefusedFiles, WorkerLog
+from agent_workbench.subjects.worker.calls.worker_loop import EMPTY, LoopParts, WorkerLoop, sum_up
 from tests.fakes.stores import MemoryTaskQueue
 
 HALF_HOURS = parse_schedule("*/30 * * * *")

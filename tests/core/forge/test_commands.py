@@ -1,8 +1,8 @@
 import pytest
 
 from agent_workbench.core.errors import UsageError
-from agent_workbench.core.forge.commands import CommandVerb, CommentCommand, read_command
 from agent_workbench.core.inbox import parse_reference
+from agent_workbench.subjects.forge.issues import CommandVerb, CommentCommand, read_command
 
 REF = f"20261120T101500-ab2cde/P-14@{'0f' * 16}"
 REFERENCE = parse_reference(REF)

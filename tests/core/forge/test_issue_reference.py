@@ -1,9 +1,9 @@
 import pytest
 
-from agent_workbench.core.forge.issue_task import issue_of, tag_name
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Task, TaskOrigin
 from agent_workbench.core.settings.worker import ForgeKind
+from agent_workbench.subjects.forge.issues import issue_of, tag_name
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.mcp.tool_source import McpServer
 from agent_workbench.adapters.shell.server_processes import SandboxedServers
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.events import ActionDecided, ActionFinished, ActionProposed, ActionResult
@@ -21,6 +20,7 @@ from agent_workbench.core.state.work import Chat
 from agent_workbench.engine.chat.chat_context import start_chat
 from agent_workbench.engine.replay.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended
+from agent_workbench.subjects.mcp_client.adapters.tool_source import McpServer
 from agent_workbench.views.gate.gate_bar import GateAct, acts_for
 from agent_workbench.views.gate.notes import call_notes
 from tests.engine.front import Front, in_front_of

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.adapters.skill_scripts.tool_source import SkillTools
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.events import ActionDecided, ActionFinished, ActionRejected, ApprovalChanged, TaskStarted
 from agent_workbench.core.ids import ProposalId
@@ -17,6 +16,7 @@ from agent_workbench.core.settings import DEFAULT_TOOLS, SKILL_TOOLS, Approval, 
 from agent_workbench.core.tools.skill_tools import SKILL_SPECS
 from agent_workbench.engine.replay.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended
+from agent_workbench.subjects.skills.adapters.tool_source import SkillTools
 from tests.adapters.skill_scripts.test_script_run import make_bench
 from tests.engine.stage import FINISH, OPEN, T1, Stage, a_stage, call, change
 from tests.fakes.ports import GivenSkills

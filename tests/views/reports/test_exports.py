@@ -7,8 +7,8 @@ from agent_workbench.core.events.codec import decode_event
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.repo.workspace import FileStat, MergeOutcome
+from agent_workbench.subjects.forge.view import pull_request
 from agent_workbench.views.reports.json_documents import FORMAT, VERSION, session_document
-from agent_workbench.views.reports.pull_request import pull_request
 from agent_workbench.views.reports.task_report import task_report
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession

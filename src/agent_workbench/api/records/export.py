@@ -30,8 +30,8 @@ class ExportFormat(StrEnum):
 async def export_session(invocation: Invocation, session: str, form: ExportFormat, task: str = "") -> str:
     """Return a session as one document, the Markdown about one `task` if named; raise `UsageError`, `JournalError`."""
     from agent_workbench.core.fold import fold_all
+    from agent_workbench.subjects.forge.view import pull_request
     from agent_workbench.views.reports.json_documents import session_document
-    from agent_workbench.views.reports.pull_request import pull_request
 
     events = await exported_events(invocation, session, whole=form is ExportFormat.JSON)
     state = fold_all(events)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from agent_workbench.api.records.audit import audit_answer
 from agent_workbench.api.records.export import ExportFormat, keep_picture, write_export
 from agent_workbench.api.records.fork import foresee_fork, fork_session
 from agent_workbench.api.records.proofs import prove_session
@@ -17,6 +16,7 @@ from agent_workbench.core.errors import UsageError, WorkspaceError
 from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.session_request import Invocation
+from agent_workbench.subjects.audit.calls import audit_answer
 
 if TYPE_CHECKING:
     from agent_workbench.bootstrap.repo_context import RepoContext

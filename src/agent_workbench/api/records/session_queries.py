@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_workbench.api.models import model_named
 from agent_workbench.api.trusted_repo import check_person, redactor_of, trusted_repo
 from agent_workbench.bootstrap.repo_context import Say
 from agent_workbench.core.errors import JournalError, StorageError, UsageError, WorkspaceError
@@ -17,6 +16,7 @@ from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.version import __version__
+from agent_workbench.subjects.models.calls import model_named
 from agent_workbench.views.sessions.record_search import RecordMatches, search_events, subject_text
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from agent_workbench.api.sessions.event_feed import EventFeed, UpdateFeed
-from agent_workbench.api.sessions.inbox import RepoInbox, repo_inbox
 from agent_workbench.api.sessions.offered_notes import settle_notes
 from agent_workbench.api.sessions.session_handle import LocalSession
 from agent_workbench.api.trusted_repo import trusted_repo
@@ -25,7 +24,8 @@ from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.engine.runtime.intent_queue import answered
 from agent_workbench.engine.runtime.publisher import UpdatePublisher
 from agent_workbench.engine.session.intents import answerable
-from agent_workbench.views.inbox import receipt_text
+from agent_workbench.subjects.inbox.calls import RepoInbox, repo_inbox
+from agent_workbench.subjects.inbox.view import receipt_text
 
 if TYPE_CHECKING:
     from agent_workbench.bootstrap.shared_resources import SharedResources

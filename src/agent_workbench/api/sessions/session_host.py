@@ -128,7 +128,7 @@ class LocalSessionHost:
 
     async def inbox(self, wanted: InboxFilter) -> tuple[InboxItem, ...]:
         """Return the proposals that wait in all sessions of the repository, oldest first."""
-        from agent_workbench.api.sessions.inbox import repo_inbox
+        from agent_workbench.subjects.inbox.calls import repo_inbox
 
         return await (await repo_inbox(self.invocation, self._shared)).items(wanted)
 
@@ -137,7 +137,7 @@ class LocalSessionHost:
 
         Raises `DecisionRefused` for a stale reference, `TrustError` in a process that a command of the agent started.
         """
-        from agent_workbench.api.sessions.inbox import repo_inbox
+        from agent_workbench.subjects.inbox.calls import repo_inbox
 
         return await (await repo_inbox(self.invocation, self._shared)).decide(reference, choice)
 

@@ -13,13 +13,13 @@ from agent_workbench.api.sessions.session_handle import LocalSession
 from agent_workbench.bootstrap.commands import command_shell, held_credentials
 from agent_workbench.bootstrap.repo_context import RepoContext, Say
 from agent_workbench.bootstrap.stores import system_clock
-from agent_workbench.bootstrap.task_queue import check_unplanned, session_plans, withdraw_tasks
 from agent_workbench.core.errors import SandboxError
 from agent_workbench.core.plan import is_queued
 from agent_workbench.core.proposals import USER
 from agent_workbench.core.repo.workspace import SandboxFacts
 from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.version import __version__
+from agent_workbench.subjects.queue.wiring import check_unplanned, session_plans, withdraw_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

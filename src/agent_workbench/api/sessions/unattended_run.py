@@ -8,13 +8,13 @@ from msgspec.structs import replace
 
 from agent_workbench.api.sessions.session_host import LocalSessionHost
 from agent_workbench.api.trusted_repo import require_trust
-from agent_workbench.bootstrap.inbox import repo_decisions
 from agent_workbench.bootstrap.repo_context import RepoContext
 from agent_workbench.core.errors import task_locked
 from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.ids import NO_SESSION, TaskId
 from agent_workbench.core.intents import Leave
 from agent_workbench.core.session_request import SessionEnd, TaskOutcome, TaskOutcomeKind
+from agent_workbench.subjects.inbox.wiring import repo_decisions
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.core.ports.session_host import SessionHandle

@@ -25,7 +25,7 @@ def configure(verb: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Print a line for each part; exit with 4 if one fails."""
-    from agent_workbench.api.models import examine_place
+    from agent_workbench.subjects.models.calls import examine_place
 
     with ProgressLine() as progress:
         progress.show("checking this machine and repository")

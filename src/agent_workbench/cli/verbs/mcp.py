@@ -122,7 +122,7 @@ def add_client_verbs(below: "Verbs") -> None:
 
 def list_all(options: argparse.Namespace) -> int:
     """Print each server with its command or address, its grants and its origin."""
-    from agent_workbench.api.extensions.tool_servers import list_servers
+    from agent_workbench.subjects.mcp_client.calls import list_servers
 
     servers, left_out = asyncio.run(list_servers(_invocation()))
     for server in servers:
@@ -158,7 +158,7 @@ def _say_listed(server: "ListedServer", *, as_json: bool) -> None:
 
 def test(options: argparse.Namespace) -> int:
     """Print what each server brings; exit with 4 if one brings nothing that can be used."""
-    from agent_workbench.api.extensions.tool_servers import run_server_tests
+    from agent_workbench.subjects.mcp_client.calls import run_server_tests
 
     tests = asyncio.run(run_server_tests(_invocation(), options.names, say_aside))
     for each in tests:
@@ -215,7 +215,7 @@ def _say_test_json(tested: "ServerTest") -> None:
 
 def login(options: argparse.Namespace) -> int:
     """Print the page for a person's browser, open it where there is one, and wait until it leads back here."""
-    from agent_workbench.api.extensions.tool_servers import sign_in
+    from agent_workbench.subjects.mcp_client.calls import sign_in
 
     asyncio.run(sign_in(_invocation(), options.name, _visit))
     say(f"signed in at {options.name}; `agent mcp logout {options.name}` removes the tokens")
@@ -238,7 +238,7 @@ def _visit(page: str) -> None:
 
 def logout(options: argparse.Namespace) -> int:
     """Remove the tokens of a sign-in; exit with 1 if there are none."""
-    from agent_workbench.api.extensions.tool_servers import sign_out
+    from agent_workbench.subjects.mcp_client.calls import sign_out
 
     if not asyncio.run(sign_out(_invocation(), options.name)):
         say(f"nobody is signed in at {options.name}")
@@ -249,8 +249,8 @@ def logout(options: argparse.Namespace) -> int:
 
 def add(options: argparse.Namespace) -> int:
     """Write the server into a settings file and print which."""
-    from agent_workbench.api.extensions.tool_servers import add_server
     from agent_workbench.core.settings.extensions import ToolServerSettings
+    from agent_workbench.subjects.mcp_client.calls import add_server
 
     if bool(options.command) == bool(options.url):
         example = f"`agent mcp add {options.name} --command uvx some-server`, or --url https://host/mcp"

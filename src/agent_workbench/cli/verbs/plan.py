@@ -20,8 +20,8 @@ from agent_workbench.core.text.amounts import counted_text
 
 if TYPE_CHECKING:
     from agent_workbench.cli.options import Verbs
-    from agent_workbench.core.dispatch.preparation import Dispatch
-    from agent_workbench.core.dispatch.progress import Cancelled, PlanProgress
+    from agent_workbench.subjects.dispatch.preparation import Dispatch
+    from agent_workbench.subjects.dispatch.progress import Cancelled, PlanProgress
 
 
 def configure(verb: argparse.ArgumentParser) -> None:
@@ -199,7 +199,7 @@ def dispatch_tasks(options: argparse.Namespace) -> int:
 
 def show_status(options: argparse.Namespace) -> int:
     """Print the tree of the tasks."""
-    from agent_workbench.views.reports.plan_progress import progress_document, progress_lines
+    from agent_workbench.subjects.dispatch.view import progress_document, progress_lines
 
     progress = asyncio.run(_progress())
     if options.json:
@@ -265,21 +265,21 @@ def _print_dispatch(shown: "Dispatch", *, queued: bool, as_json: bool) -> None:
 
 
 async def _prepare(wanted: Sequence[TaskId]) -> "Dispatch":
-    from agent_workbench.api.dispatch.plan_work import opened_plan_work
+    from agent_workbench.subjects.dispatch.calls import opened_plan_work
 
     async with opened_plan_work(_invocation()) as work:
         return await work.prepare(wanted)
 
 
 async def _dispatch(shown: "Dispatch", wanted: Sequence[TaskId]) -> "Dispatch":
-    from agent_workbench.api.dispatch.plan_work import opened_plan_work
+    from agent_workbench.subjects.dispatch.calls import opened_plan_work
 
     async with opened_plan_work(_invocation()) as work:
         return await work.dispatch(shown, wanted)
 
 
 async def _progress() -> "PlanProgress":
-    from agent_workbench.api.dispatch.plan_work import opened_plan_work
+    from agent_workbench.subjects.dispatch.calls import opened_plan_work
 
     async with opened_plan_work(_invocation()) as work:
         progress = await work.progress()
@@ -289,7 +289,7 @@ async def _progress() -> "PlanProgress":
 
 
 async def _cancel(wanted: Sequence[TaskId], reason: str) -> "Cancelled":
-    from agent_workbench.api.dispatch.plan_work import opened_plan_work
+    from agent_workbench.subjects.dispatch.calls import opened_plan_work
 
     async with opened_plan_work(_invocation()) as work:
         return await work.cancel(wanted, reason)

@@ -77,7 +77,7 @@ def _field(name: str) -> JsonObject:
 async def _consult(
     invocation: Invocation, facts: ConsultantFacts, turn: asyncio.Lock, arguments: Arguments
 ) -> JsonObject:
-    from agent_workbench.api.consult import consult
+    from agent_workbench.subjects.consult.calls import consult
 
     given = {name: value for name, value in arguments.values.items() if value is not None}
     request = request_of(facts.name, given)
@@ -92,9 +92,9 @@ async def _consult(
 
 
 async def _session_log(invocation: Invocation, arguments: Arguments) -> JsonObject:
-    from agent_workbench.api.consult import session_log
     from agent_workbench.core.consult.requests import check_label
     from agent_workbench.core.consult.session_log import log_rows
+    from agent_workbench.subjects.consult.calls import session_log
 
     label = arguments.text(SESSION)
     check_label(label)
@@ -102,14 +102,14 @@ async def _session_log(invocation: Invocation, arguments: Arguments) -> JsonObje
 
 
 async def _ask_model(invocation: Invocation, arguments: Arguments) -> JsonObject:
-    from agent_workbench.api.models import ask_model
+    from agent_workbench.subjects.models.calls import ask_model
 
     answer = await ask_model(invocation, arguments.text("prompt"), arguments.text(MODEL))
     return {"text": answer.text, "model": answer.model, "duration_ms": answer.duration_ms}
 
 
 async def _tier(invocation: Invocation, _: Arguments) -> JsonObject:
-    from agent_workbench.api.consult import tier
+    from agent_workbench.subjects.consult.calls import tier
 
     report = await tier(invocation)
     return {

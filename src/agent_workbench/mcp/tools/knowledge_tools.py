@@ -49,7 +49,7 @@ def knowledge_tools(invocation: Invocation) -> tuple[ServedTool, ...]:
 
 
 async def _query(invocation: Invocation, arguments: Arguments) -> JsonObject:
-    from agent_workbench.api.knowledge import search_knowledge
+    from agent_workbench.subjects.knowledge.calls import search_knowledge
     from agent_workbench.views.reports.json_documents import note_document
 
     found = await search_knowledge(invocation, arguments.text("query"), arguments.number("limit", LIMIT))
@@ -58,7 +58,7 @@ async def _query(invocation: Invocation, arguments: Arguments) -> JsonObject:
 
 
 async def _write(invocation: Invocation, arguments: Arguments) -> JsonObject:
-    from agent_workbench.api.knowledge import note_of, park_notes
+    from agent_workbench.subjects.knowledge.calls import note_of, park_notes
 
     kind, domain = arguments.text("type"), arguments.text("domain")
     note = note_of(arguments.text("content"), arguments.text("filename"), type=kind, domain=domain, origin=ORIGIN)
@@ -83,8 +83,8 @@ def note_resources(invocation: Invocation) -> Kind:
 
 
 async def _listed(invocation: Invocation) -> tuple[Listed, ...]:
-    from agent_workbench.api.knowledge import list_notes
     from agent_workbench.core.errors import StorageError
+    from agent_workbench.subjects.knowledge.calls import list_notes
 
     try:
         notes = [each for each in await list_notes(invocation) if not each.problem]
@@ -97,6 +97,6 @@ async def _listed(invocation: Invocation) -> tuple[Listed, ...]:
 
 
 async def _note(invocation: Invocation, name: str) -> str:
-    from agent_workbench.api.knowledge import read_note
+    from agent_workbench.subjects.knowledge.calls import read_note
 
     return (await read_note(invocation, name)).text

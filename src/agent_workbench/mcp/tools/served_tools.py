@@ -28,7 +28,7 @@ from agent_workbench.mcp.tools.served_tool import (
     schema_of,
     text_field,
 )
-from agent_workbench.views.inbox import view_inbox
+from agent_workbench.subjects.inbox.view import view_inbox
 from agent_workbench.views.reports.json_documents import plan_document, results_document, row_document
 
 PARKED = " It runs only where approvals.script is auto and a sandbox confines it; else it is refused: a person decides."
@@ -130,7 +130,7 @@ def _reads(spec: ToolSpec) -> bool:
 
 
 async def _call(invocation: Invocation, tool: str, arguments: Arguments) -> JsonObject:
-    from agent_workbench.api.extensions.skill_tools import call_skill_tool
+    from agent_workbench.subjects.skills.calls import call_skill_tool
 
     result = await call_skill_tool(invocation, tool, json.dumps(dict(arguments.values)))
     try:
@@ -199,9 +199,9 @@ def repo_tools(invocation: Invocation) -> tuple[ServedTool, ...]:
 
 
 async def _plan_status(invocation: Invocation, _: Arguments) -> JsonObject:
-    from agent_workbench.api.dispatch.plan_work import opened_plan_work
     from agent_workbench.api.plans import plan_status
-    from agent_workbench.views.reports.plan_progress import progress_document
+    from agent_workbench.subjects.dispatch.calls import opened_plan_work
+    from agent_workbench.subjects.dispatch.view import progress_document
 
     status = await plan_status(invocation)
     document = plan_document(status.plan, status.holders, status.states)
@@ -236,7 +236,7 @@ async def _search_code(invocation: Invocation, turn: asyncio.Lock, arguments: Ar
 
 
 async def _inbox_list(invocation: Invocation, arguments: Arguments) -> JsonObject:
-    from agent_workbench.api.sessions.inbox import opened_inbox
+    from agent_workbench.subjects.inbox.calls import opened_inbox
 
     async with opened_inbox(invocation) as inbox:
         rows = view_inbox(await inbox.items(InboxFilter(task=arguments.text("task"))), inbox.now())
@@ -254,7 +254,7 @@ def _filters() -> dict[str, JsonObject]:
 
 
 async def _audit(invocation: Invocation, arguments: Arguments) -> JsonObject:
-    from agent_workbench.api.records.audit import audit_answer
+    from agent_workbench.subjects.audit.calls import audit_answer
 
     query = query_about(
         arguments.text("about"),
@@ -269,8 +269,8 @@ async def _audit(invocation: Invocation, arguments: Arguments) -> JsonObject:
 
 
 async def _list_models(invocation: Invocation, _: Arguments) -> JsonObject:
-    from agent_workbench.api.models import listed_endpoints
     from agent_workbench.api.trusted_repo import say_nothing
+    from agent_workbench.subjects.models.calls import listed_endpoints
 
     lines = await listed_endpoints(invocation, say_nothing)
     return {

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.inbox import InboxFilter, InboxItem
 from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.subjects.inbox.view import inbox_summary
 from agent_workbench.tui.keys import Scope
-from agent_workbench.views.inbox import inbox_summary
 
 if TYPE_CHECKING:
     from agent_workbench.core.live import SessionUpdate

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from textual.notifications import SeverityLevel
     from textual.screen import Screen
 
-    from agent_workbench.core.dispatch.progress import PlanWork
     from agent_workbench.core.history.summaries import PastSessions
     from agent_workbench.core.intents import Intent
     from agent_workbench.core.intents.outcomes import Outcome
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from agent_workbench.core.ports.machine import Clock
     from agent_workbench.core.ports.session_host import SessionHost
     from agent_workbench.core.session_request import SessionRequest
+    from agent_workbench.subjects.dispatch.progress import PlanWork
     from agent_workbench.tui.keymap import Keymap
     from agent_workbench.tui.panes.workbench_screen import WorkbenchScreen
 

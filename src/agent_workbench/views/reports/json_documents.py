@@ -12,7 +12,7 @@ from agent_workbench.core.plan.work_state import WorkState
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery, IndexStatus
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.tools.strict_json import JsonValue
-from agent_workbench.views.inbox import InboxRow
+from agent_workbench.subjects.inbox.view import InboxRow
 from agent_workbench.views.reports.plan_documents import task_labels
 from agent_workbench.views.reports.task_report import TaskReport
 

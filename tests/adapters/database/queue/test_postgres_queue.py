@@ -10,7 +10,6 @@ from agent_workbench.adapters.database.connection import Database
 from agent_workbench.adapters.database.queue.postgres_queue import PostgresQueue
 from agent_workbench.adapters.database.queue.task_rows import MAX_BODY_BYTES
 from agent_workbench.adapters.database.registry import DatabaseRegistry
-from agent_workbench.bootstrap.task_queue import completed_task
 from agent_workbench.core.errors import LockedError, StorageError, UsageError
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.plan import TaskOrigin, TaskStatus
@@ -19,6 +18,7 @@ from agent_workbench.core.ports.task_queue import MOST_ATTEMPTS, QueuedTask, Que
 from agent_workbench.core.queue.result import TaskResult
 from agent_workbench.core.queue.workers import WorkerRecord
 from agent_workbench.core.signed import PERSON_PURPOSES, WORKER_PURPOSES
+from agent_workbench.subjects.queue.wiring import completed_task
 from tests.fakes.signatures import FakeSignatures
 
 REPOSITORY = "4b825dc"

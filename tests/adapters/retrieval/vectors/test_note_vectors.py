@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.memory.knowledge_folder import KnowledgeFolder
-from agent_workbench.adapters.playbooks.search import blob_id
 from agent_workbench.adapters.retrieval.retriever import CodeRetriever
 from agent_workbench.adapters.retrieval.vectors.note_vectors import PLAYBOOKS
 from agent_workbench.core.repo.retrieval import SignalKind
 from agent_workbench.core.settings import EmbeddingProvider, EmbeddingSettings, RetrievalSettings
+from agent_workbench.subjects.knowledge.adapter import KnowledgeFolder
+from agent_workbench.subjects.playbooks.search_adapter import blob_id
 from tests.adapters.retrieval.vectors.test_embedding_client import PAUSE
 from tests.llama_fixtures import LlamaServer
 

@@ -1,6 +1,6 @@
-from agent_workbench.cli.verbs.models.model import report_lines
 from agent_workbench.core.diagnostics import Fitness, ModelReport, QuestionKind, TrialAnswer
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
+from agent_workbench.subjects.models.verb import report_lines
 
 
 def test_what_a_model_said_cannot_spoil_the_table() -> None:

@@ -5,12 +5,12 @@ import sys
 
 import pytest
 
-from agent_workbench.api import models
 from agent_workbench.bootstrap.repo_context import Say
 from agent_workbench.cli.main import execute
 from agent_workbench.core.diagnostics import Finding, Health
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.session_request import Invocation
+from agent_workbench.subjects.models import calls
 
 
 class Terminal(io.StringIO):
@@ -32,7 +32,7 @@ def test_what_takes_time_is_shown_and_makes_room_for_the_report(
         say("the model server loads coder.gguf (4 s)")
         return (Finding("model", Health.GOOD, "coder.gguf at embedded llama.cpp"),)
 
-    monkeypatch.setattr(models, "examine_place", examine_slowly)
+    monkeypatch.setattr(calls, "examine_place", examine_slowly)
     assert execute(["doctor"]) == ExitCode.DONE
     assert shown == ["\rchecking this machine and repository"]
     loads = "the model server loads coder.gguf (4 s)"

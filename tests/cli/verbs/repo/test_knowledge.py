@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.api.knowledge import OfferedNotes, note_of, park_notes
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.session_request import Invocation
+from agent_workbench.subjects.knowledge.calls import OfferedNotes, note_of, park_notes
 from agent_workbench.system.command_bounds import COMMAND_MARK
 from tests.e2e.machine import Machine
 

@@ -73,7 +73,7 @@ class KnowledgeDialogs:
 
     def show(self) -> None:
         """Show the notes."""
-        from agent_workbench.tui.screens.knowledge import KnowledgeScreen
+        from agent_workbench.subjects.knowledge.screen import KnowledgeScreen
 
         update = self._window.update_shown
         if update is not None:
@@ -83,8 +83,8 @@ class KnowledgeDialogs:
 
     def _edit(self, note: KnowledgeNote, text: str | None = None) -> None:
         """Let the user edit a note; a text that was refused is offered again."""
+        from agent_workbench.subjects.knowledge.screen import KnowledgeScreen
         from agent_workbench.tui.dialogs.dialog import EditDialog
-        from agent_workbench.tui.screens.knowledge import KnowledgeScreen
 
         window = self._window
 

@@ -32,7 +32,7 @@ class ContextDialogs:
 
     def show_models(self) -> None:
         """Show the models of the servers."""
-        from agent_workbench.tui.screens.models import ModelsScreen
+        from agent_workbench.subjects.models.screen import ModelsScreen
 
         window, update = self._window, self._window.update_shown
         if update is not None and not is_read_only(window):

@@ -165,7 +165,7 @@ class InboxDialogs:
 
     def show(self) -> None:
         """List what waits; a session that is chosen opens in a tab."""
-        from agent_workbench.tui.screens.inbox import InboxScreen
+        from agent_workbench.subjects.inbox.screen import InboxScreen
 
         window = self._window
         if window.screen is not window.workbench:

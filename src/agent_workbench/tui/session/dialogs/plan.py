@@ -122,7 +122,7 @@ class PlanDialogs:
 
     def show_progress(self) -> None:
         """Show the plan's tasks in the queue."""
-        from agent_workbench.tui.screens.plan_progress import PlanProgressScreen, PlanRest
+        from agent_workbench.subjects.dispatch.screen import PlanProgressScreen, PlanRest
 
         window = self._window
         if window.screen is not window.workbench or window.plan_work is None:

@@ -35,7 +35,7 @@ class RecordDialogs:
 
     def show_audit(self) -> None:
         """List what the sessions record; a chosen record's session is replayed in a tab of its own."""
-        from agent_workbench.tui.screens.audit import AuditScreen
+        from agent_workbench.subjects.audit.screen import AuditScreen
 
         self._choose(lambda past, here: AuditScreen(self._window.keymap, past, here))
 

@@ -1,1 +1,0 @@
-"""Index of the audit in SQLite, built from the journals."""

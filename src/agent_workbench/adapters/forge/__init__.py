@@ -1,1 +1,0 @@
-"""Forge over HTTP: Gitea, Forgejo and GitHub."""

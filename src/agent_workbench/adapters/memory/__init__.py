@@ -1,1 +1,0 @@
-"""Knowledge and scratchpads kept as markdown."""

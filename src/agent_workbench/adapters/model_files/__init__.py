@@ -1,1 +1,0 @@
-"""Model files of a hub, in the folder of models."""

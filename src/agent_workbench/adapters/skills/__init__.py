@@ -1,1 +1,0 @@
-"""Agent Skills from the repository, the user's configuration and the package."""

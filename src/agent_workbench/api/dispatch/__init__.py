@@ -1,1 +1,0 @@
-"""Tasks of the plan in the queue: dispatch of what a person approved, progress, and cancellation."""

@@ -1,1 +1,0 @@
-"""Skills, tool servers and hooks of a repository."""

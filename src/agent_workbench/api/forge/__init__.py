@@ -1,1 +1,0 @@
-"""Forge: issues become queued tasks, comments become decisions, and results are reported."""

@@ -1,1 +1,0 @@
-"""Verbs for what sessions recorded: lists, exports, forks, replay, proofs and removal."""

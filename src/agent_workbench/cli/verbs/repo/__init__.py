@@ -1,1 +1,0 @@
-"""Verbs for a repository: its set-up, trust, rules, search and diagnosis."""

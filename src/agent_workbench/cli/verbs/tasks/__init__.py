@@ -1,1 +1,0 @@
-"""Verbs for tasks: the plan, runs with and without a person, decisions and the merge."""

@@ -1,1 +1,0 @@
-"""Work that comes from a forge: issues as tasks, and decisions in comments."""
