@@ -38,9 +38,8 @@ _MODULES = {
     "agent_workbench.core.intents": ("ApproveProposal", "Leave", "RejectProposal", "StartTask"),
     "agent_workbench.core.intents.outcomes": ("Accepted", "Outcome", "Refused"),
     "agent_workbench.core.ports.session_host": ("SessionHandle", "SessionHost"),
-    "agent_workbench.core.session_request": ("SessionEnd", "TaskOutcome"),
+    "agent_workbench.core.session_request": ("OpenMode", "SessionEnd", "SessionRequest", "TaskOutcome", "Unattended"),
     "agent_workbench.core.version": ("__version__",),
-    "agent_workbench.core.session_request": ("OpenMode", "SessionRequest", "Unattended"),
 }
 
 __all__ = [

@@ -12,6 +12,32 @@ SOURCE = ROOT / "src"
 PACKAGE = "agent_workbench"
 
 
+# The last word of a name in a subject's folder, and the layer in which such a module or folder stands.
+WORDS = {
+    "adapter": "adapters",
+    "adapters": "adapters",
+    "calls": "api",
+    "screen": "tui",
+    "verb": "cli",
+    "view": "views",
+    "wiring": "bootstrap",
+}
+
+
+def layer_of(name: str) -> str:
+    """Return the layer of a module by its dotted name: its folder, or what its name in a subject's folder says."""
+    parts = name.removeprefix(f"{PACKAGE}.").split(".")
+    if parts[0] != "subjects":
+        return parts[0]
+    return WORDS.get(parts[2].rpartition("_")[2], "core") if len(parts) > 2 else "core"
+
+
+def subject_of(name: str) -> str:
+    """Return the subject in whose folder a module is, empty elsewhere."""
+    parts = name.removeprefix(f"{PACKAGE}.").split(".")
+    return parts[1] if parts[0] == "subjects" and len(parts) > 1 else ""
+
+
 class Import(Struct, frozen=True):
     """One import of a module, wherever in the file it stands."""
 

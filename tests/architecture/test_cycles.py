@@ -62,7 +62,7 @@ def test_no_module_imports_itself_through_others() -> None:
     expect_none(_cycle(_graph()))
 
 
-LAYERS = ("adapters", "api", "cli", "config", "core", "core.patch", "engine", "system", "tui", "views")
+LAYERS = ("adapters", "api", "cli", "config", "core", "core.patch", "engine", "subjects", "system", "tui", "views")
 
 
 @pytest.mark.parametrize("layer", LAYERS)

@@ -12,15 +12,15 @@ from tests.architecture.source_tree import PACKAGE, SOURCE, Module, expect_none,
 # One worker parses the sources for all of these.
 pytestmark = pytest.mark.xdist_group("sources")
 
-MODULE_LINES = 400
+MODULE_LINES = 450
 BOOTSTRAP_LINES = 160
 FUNCTION_LINES = 60
-CLASS_LINES = 200
+CLASS_LINES = 250
 # With all that a class inherits from classes of ours: a chain of mixins is no way around the other number.
 INHERITED_CLASS_LINES = 400
 SMALL_MODULE_LINES = 60
-MOST_SMALL_MODULES = 128
-MOST_PACKAGES = 133
+MOST_SMALL_MODULES = 52
+MOST_PACKAGES = 120
 # Names that fit everything, and so say nothing of what is inside.
 EMPTY_NAMES = {"base", "common", "helper", "helpers", "manager", "managers", "misc", "util", "utils"}
 

@@ -36,52 +36,52 @@ GROUPS = (
     (
         "work",
         (
-            Verb("tui", "open the workbench on the repository you are in", "verbs.tasks.tui"),
-            Verb("run", "do tasks unattended; what needs a person is parked", "verbs.tasks.run"),
-            Verb("chat", "talk with the model about this repository; it changes nothing", "verbs.models.chat"),
-            Verb("inbox", "list, show and decide what waits for you in all sessions", "verbs.tasks.inbox"),
-            Verb("plan", "show, check, make and extend the plan", "verbs.tasks.plan"),
-            Verb("merge", "merge the commit of a finished task into your branch", "verbs.tasks.merge"),
-            Verb("clean", "list what past work left, and remove it", "verbs.records.clean"),
-            Verb("consult", "ask a consultant: review, debug, spec, tdd and others", "verbs.models.consult"),
+            Verb("tui", "open the workbench on the repository you are in", "cli.verbs.tui"),
+            Verb("run", "do tasks unattended; what needs a person is parked", "cli.verbs.run"),
+            Verb("chat", "talk with the model about this repository; it changes nothing", "cli.verbs.chat"),
+            Verb("inbox", "list, show and decide what waits for you in all sessions", "subjects.inbox.verb"),
+            Verb("plan", "show, check, make and extend the plan", "cli.verbs.plan"),
+            Verb("merge", "merge the commit of a finished task into your branch", "cli.verbs.merge"),
+            Verb("clean", "list what past work left, and remove it", "cli.verbs.clean"),
+            Verb("consult", "ask a consultant: review, debug, spec, tdd and others", "subjects.consult.verb"),
         ),
     ),
     (
         "look back",
         (
-            Verb("sessions", "list, search, show, resume, fork, compare and export sessions", "verbs.records.sessions"),
-            Verb("replay", "replay a session step by step, or re-run its prompts", "verbs.records.replay"),
-            Verb("verify", "verify which approvals led to a commit", "verbs.records.verify"),
-            Verb("search", "search the code of this repository as the model does", "verbs.repo.search"),
-            Verb("audit", "list which tasks ended how, who decided what, and what it cost", "verbs.records.audit"),
+            Verb("sessions", "list, search, show, resume, fork, compare and export sessions", "cli.verbs.sessions"),
+            Verb("replay", "replay a session step by step, or re-run its prompts", "cli.verbs.replay"),
+            Verb("verify", "verify which approvals led to a commit", "cli.verbs.verify"),
+            Verb("search", "search the code of this repository as the model does", "cli.verbs.search"),
+            Verb("audit", "list which tasks ended how, who decided what, and what it cost", "subjects.audit.verb"),
         ),
     ),
     (
         "set up",
         (
-            Verb("init", "write .agent.yml and memory/ for this repository", "verbs.repo.init"),
-            Verb("doctor", "check what works here, and what to do about the rest", "verbs.repo.doctor"),
-            Verb("model", "pull, list, remove, serve and test models", "verbs.models.model"),
-            Verb("trust", "show what this repository would run, and trust it", "verbs.repo.trust"),
-            Verb("rules", "list, check and revoke approval rules", "verbs.repo.rules"),
-            Verb("skills", "list, show, check and set up skills", "verbs.repo.skills"),
-            Verb("knowledge", "search, list, add and edit the notes that outlive a task", "verbs.repo.knowledge"),
-            Verb("index", "show, build or clear the index of the code search", "verbs.repo.index"),
-            Verb("database", "migrate and check the database that machines share", "verbs.repo.database"),
-            Verb("completion", "print the script that completes words in your shell", "completion"),
-            Verb("demo", "try the workbench on a sample repository, with scripted answers", "verbs.tasks.demo"),
+            Verb("init", "write .agent.yml and memory/ for this repository", "cli.verbs.init"),
+            Verb("doctor", "check what works here, and what to do about the rest", "cli.verbs.doctor"),
+            Verb("model", "pull, list, remove, serve and test models", "subjects.models.verb"),
+            Verb("trust", "show what this repository would run, and trust it", "cli.verbs.trust"),
+            Verb("rules", "list, check and revoke approval rules", "cli.verbs.rules"),
+            Verb("skills", "list, show, check and set up skills", "subjects.skills.verb"),
+            Verb("knowledge", "search, list, add and edit the notes that outlive a task", "subjects.knowledge.verb"),
+            Verb("index", "show, build or clear the index of the code search", "cli.verbs.index"),
+            Verb("database", "migrate and check the database that machines share", "cli.verbs.database"),
+            Verb("completion", "print the script that completes words in your shell", "cli.completion"),
+            Verb("demo", "try the workbench on a sample repository, with scripted answers", "cli.verbs.demo"),
         ),
     ),
     (
         "serve",
         (
-            Verb("acp", "work in an editor: the agent of its Agent Client Protocol", "verbs.repo.acp"),
-            Verb("mcp", "serve this repository to editors and other agents", "verbs.repo.mcp"),
-            Verb("worker", "do the tasks of a queue: once, as they come, on a schedule", "verbs.tasks.worker"),
+            Verb("acp", "work in an editor: the agent of its Agent Client Protocol", "cli.verbs.acp"),
+            Verb("mcp", "serve this repository to editors and other agents", "cli.verbs.mcp"),
+            Verb("worker", "do the tasks of a queue: once, as they come, on a schedule", "subjects.worker.verb"),
         ),
     ),
 )
-SHORT_FORMS = (Verb("new", NEW_SUMMARY, "verbs.tasks.plan", "configure_new"),)
+SHORT_FORMS = (Verb("new", NEW_SUMMARY, "cli.verbs.plan", "configure_new"),)
 """Verbs of released versions that others replaced; they work, and are not listed."""
 REPLACED = {
     "agent audit count": "agent audit query --count",
@@ -195,7 +195,7 @@ def parser(arguments: Sequence[str] | None = None) -> argparse.ArgumentParser:
     for verb in VERBS:
         made = verbs.add_parser(verb.name, help=verb.summary, description=sentence(verb.summary))
         if wanted in {None, verb.name}:
-            getattr(import_module(f"agent_workbench.cli.{verb.module}"), verb.configure)(made)
+            getattr(import_module(f"agent_workbench.{verb.module}"), verb.configure)(made)
     return root
 
 

@@ -308,7 +308,7 @@ async def test_a_pipe_in_the_journal_s_place_is_not_waited_for(directory: Path) 
 SYNCED = """
 import asyncio, os, sys
 from pathlib import Path
-from agent_workbench.adapters.journal import session_files as files
+from agent_workbench.adapters.journal import blobs as files
 from agent_workbench.adapters.journal.redaction import Redactor
 from agent_workbench.adapters.journal.writer import JournalWriter
 from agent_workbench.core.events import ActionFinished, ActionResult, SessionStarted

@@ -17,8 +17,8 @@ from agent_workbench.engine.runtime.tool import Tool
 from agent_workbench.engine.tools import builtin
 from agent_workbench.engine.tools.builtin.write_diff import KEEP
 from agent_workbench.engine.tools.check_tool import CHECKS_TOOL
+from agent_workbench.engine.tools.commit import END_TOOL
 from agent_workbench.engine.tools.commit import TOOL as COMMIT_TOOL
-from agent_workbench.engine.tools.commit import TOOL as END_TOOL
 from agent_workbench.engine.tools.merge import TOOL as MERGE_TOOL
 from agent_workbench.engine.tools.source_tool import SourceTool
 from agent_workbench.engine.tools.task_edits import TOOL as EDITS_TOOL
@@ -35,8 +35,8 @@ _OWN: tuple[Tool, ...] = (CHECKS_TOOL, COMMIT_TOOL, END_TOOL, MERGE_TOOL, KEEP, 
 def builtin_tools() -> Mapping[str, Tool]:
     """Return the tools of the package `builtin` by name. The first call blocks while their modules are read."""
     names = sorted(found.name for found in iter_modules(builtin.__path__))
-    tools: list[Tool] = [import_module(f"{builtin.__name__}.{name}").TOOL for name in names]
-    return MappingProxyType({tool.spec.name: tool for tool in tools})
+    tools: list[Tool] = [tool for name in names for tool in import_module(f"{builtin.__name__}.{name}").TOOLS]
+    return MappingProxyType({tool.spec.name: tool for tool in sorted(tools, key=lambda tool: tool.spec.name)})
 
 
 def builtin_specs(names: Iterable[str]) -> tuple[ToolSpec, ...]:

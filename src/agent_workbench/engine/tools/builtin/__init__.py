@@ -1,1 +1,1 @@
-"""Built-in tools for the model; each module defines one as `TOOL`."""
+"""Built-in tools for the model; each module lists its own as `TOOLS`."""

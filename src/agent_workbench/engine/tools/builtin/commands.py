@@ -62,7 +62,7 @@ class RunCommand(BuiltinTool, frozen=True):
         return ToolResult(told, ActionResult.OK if runs else ActionResult.FAILED, output=told)
 
 
-TOOL = RunCommand(
+RUN_COMMAND_TOOL = RunCommand(
     name=RUN_COMMAND,
     summary="run a shell command in the workspace; a final & leaves it running, such as a server",
     permission=Permission.COMMAND,
@@ -134,3 +134,5 @@ BACKGROUND_TOOL = Background(
     summary="the command left running: its last lines, or its end",
     arguments=(Argument("action", ArgumentKind.STRING, f"{READ} or {STOP}", max_length=10),),
 )
+
+TOOLS = (RUN_COMMAND_TOOL, RUN_TESTS_TOOL, STATIC_ANALYZE_TOOL, BACKGROUND_TOOL)

@@ -87,7 +87,7 @@ def _check(request: ConsultRequest, facts: ConsultantFacts) -> None:
         raise UsageError(f"{facts.name} needs {missing[0]}", advice=f"give it as {where!r}")
 
 
-TOOL = Consult(
+CONSULT_TOOL = Consult(
     name="consult",
     summary="ask a consultant for advice: review and tdd_* judge files, debug an error, spec requirements",
     arguments=(
@@ -96,3 +96,5 @@ TOOL = Consult(
         Argument("files", ArgumentKind.STRING, "paths, separated by commas", required=False, max_length=1000),
     ),
 )
+
+TOOLS = (CONSULT_TOOL,)

@@ -45,7 +45,7 @@ class Finish(BuiltinTool, frozen=True):
         return ToolResult("the task's checks decide whether it is done")
 
 
-TOOL = Finish(
+FINISH_TOOL = Finish(
     name=FINISH,
     summary="say that the task is done; its checks are run and a commit is offered",
     arguments=(Argument("summary", ArgumentKind.STRING, "what was changed and why", max_length=600),),
@@ -87,13 +87,13 @@ def why_rejected(run: TaskRun) -> str:
 def finish_spec(convention: CommitConvention) -> ToolSpec:
     """Return the spec for a new task: with a convention the model writes the subject of its commit too."""
     if convention is CommitConvention.NONE:
-        return TOOL.spec
+        return FINISH_TOOL.spec
     note = (
         f"the commit's subject in this repository's form, at most {SUBJECT_CHARS} characters: "
         f"{convention_text(convention)}; when the commit is rejected, call finish again with a better one"
     )
     subject = Argument(SUBJECT, ArgumentKind.STRING, note, max_length=SUBJECT_CHARS)
-    return replace(TOOL, arguments=(subject, *TOOL.arguments)).spec
+    return replace(FINISH_TOOL, arguments=(subject, *FINISH_TOOL.arguments)).spec
 
 
 def finish_summary(run: TaskRun) -> str:
@@ -111,7 +111,7 @@ def commit_subject(run: TaskRun) -> str:
 def _newest_arguments(run: TaskRun) -> Arguments:
     calls = (step.first.text for step in newest_steps(run.history) if step.first.tool == FINISH)
     newest = next(calls, None)
-    return Arguments({}) if newest is None else read_arguments(newest, by_name(run.specs).get(FINISH, TOOL.spec))
+    return Arguments({}) if newest is None else read_arguments(newest, by_name(run.specs).get(FINISH, FINISH_TOOL.spec))
 
 
 def _subject_problem(run: TaskRun, arguments: Arguments) -> str:
@@ -132,3 +132,6 @@ def _refusals(run: TaskRun, beginning: str) -> int:
     refusal = f"{FINISH}: {beginning}"
     events = (recorded.event for recorded in run.history)
     return sum(isinstance(event, ActionRejected) and event.reason.startswith(refusal) for event in events)
+
+
+TOOLS = (FINISH_TOOL,)

@@ -32,7 +32,7 @@ class NoteTool(BuiltinTool, frozen=True):
         return ToolResult("noted", effects=(notes_changed(context.settings, task, after, Author.MODEL),))
 
 
-TOOL = NoteTool(
+NOTE_TOOL = NoteTool(
     name="note",
     summary="keep a line in the task's scratchpad",
     arguments=(Argument("text", ArgumentKind.STRING, "", max_length=600),),
@@ -109,3 +109,5 @@ REMEMBER_TOOL = Remember(
         Argument("text", ArgumentKind.STRING, "a few lines of markdown", max_length=4_000),
     ),
 )
+
+TOOLS = (NOTE_TOOL, QUERY_KNOWLEDGE_TOOL, REMEMBER_TOOL)

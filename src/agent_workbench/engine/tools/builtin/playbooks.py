@@ -61,7 +61,7 @@ def _line(playbook: Playbook) -> str:
     return f"{playbook.path}{f': {about}' if about else ''}"
 
 
-TOOL = FindPlaybook(
+FIND_PLAYBOOK_TOOL = FindPlaybook(
     name="find_playbook",
     summary="find the Ansible playbook for a service or a purpose",
     arguments=(Argument("words", ArgumentKind.STRING, "such as deploy kuma", max_length=200),),
@@ -179,3 +179,5 @@ SCAFFOLD_PLAYBOOK_TOOL = ScaffoldPlaybook(
         Argument("unit", ArgumentKind.STRING, "system service to start", False),
     ),
 )
+
+TOOLS = (FIND_PLAYBOOK_TOOL, LINT_PLAYBOOK_TOOL, RUN_PLAYBOOK_TOOL, SCAFFOLD_PLAYBOOK_TOOL)

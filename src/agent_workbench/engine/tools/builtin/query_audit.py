@@ -49,7 +49,7 @@ def _query(arguments: Arguments) -> AnyQuery:
     )
 
 
-TOOL = QueryAudit(
+QUERY_AUDIT_TOOL = QueryAudit(
     name="query_audit",
     summary="read the audit: which tasks ended how, who decided what and when, and what it cost",
     arguments=(
@@ -60,3 +60,5 @@ TOOL = QueryAudit(
         Argument("days", ArgumentKind.INTEGER, f"the last days ({DAYS})", required=False),
     ),
 )
+
+TOOLS = (QUERY_AUDIT_TOOL,)

@@ -90,7 +90,7 @@ def _whole(path: str, first: int, text: str) -> tuple[Chunk, ...]:
     return (Chunk(path, first, first + len(lines) - 1, "\n".join(lines), 0.0),) if lines else ()
 
 
-TOOL = ReadFile(
+READ_FILE_TOOL = ReadFile(
     name="read_file",
     summary="show lines of a file",
     arguments=(
@@ -193,3 +193,5 @@ SEARCH_CODE_TOOL = SearchCode(
     summary="find functions and classes by words, names, or lines of a stack trace",
     arguments=(Argument("query", ArgumentKind.STRING, "", max_length=400),),
 )
+
+TOOLS = (READ_FILE_TOOL, LIST_FILES_TOOL, GREP_TOOL, SEARCH_CODE_TOOL)

@@ -95,10 +95,12 @@ def _chunk(piece: FilePiece) -> Chunk:
     return Chunk(piece.path, piece.first_line, last, "\n".join(piece.lines), 0.0)
 
 
-TOOL = Rewrite(
+REWRITE_TOOL = Rewrite(
     name=REWRITE,
     summary="give pieces of files that you were shown their whole new text",
     permission=Permission.DIFF,
     raw=True,
     fenced=True,
 )
+
+TOOLS = (REWRITE_TOOL,)

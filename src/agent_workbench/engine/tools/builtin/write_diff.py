@@ -199,7 +199,7 @@ def _now(change: FileChange) -> tuple[Chunk, ...]:
     return (Chunk(change.path, first + 1, last, "\n".join(lines[first:last]), 0.0),)
 
 
-TOOL = WriteDiff(
+WRITE_DIFF_TOOL = WriteDiff(
     name="write_diff",
     summary="change files with a unified diff (--- a/path, +++ b/path, @@ hunks); no fence; a new file has "
     "--- /dev/null, a removed one +++ /dev/null, a renamed one begins with `rename from`, `rename to`",
@@ -208,3 +208,5 @@ TOOL = WriteDiff(
 )
 KEEP = WriteDiff(name=KEEP_CHANGES, summary="keep what a command changed", permission=Permission.DIFF, raw=True)
 """The changes that a command left behind: kept if the user approves, restored if not."""
+
+TOOLS = (WRITE_DIFF_TOOL,)

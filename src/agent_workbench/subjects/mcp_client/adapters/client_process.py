@@ -1,4 +1,4 @@
-"""The client of one server: `python -m agent_workbench.subjects.mcp_client.adapters.client_process [STDOUT STDIN STDERR]`.
+"""Client of one server: `python -m agent_workbench.subjects.mcp_client.adapters.client_process [STDOUT STDIN STDERR]`.
 
 It speaks with the workbench in lines of JSON (`messages`) on its standard input and output, and with the server through
 the official SDK: over the three descriptors of its command line, or over HTTP. A server may send what costs the SDK
