@@ -18,7 +18,7 @@ from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.plan.needs import Intent
 from agent_workbench.subjects.audit.sqlite_adapter import SqliteAuditIndex
 from bench.figures import Figure, milliseconds, ratio, seconds_of
-from tests.adapters.audit.sessions import session_name, task_events, write_session
+from tests.subjects.audit.sessions import session_name, task_events, write_session
 
 SERVICES = ("shop", "till", "stock", "")
 QUERY = AuditQuery(TaskStatus.FAILED, "shop", days=90)

@@ -10,7 +10,7 @@ from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.plan.estimates import TaskFigures
 from agent_workbench.core.plan.needs import Intent
-from tests.adapters.audit.sessions import session_name, task_events, write_session
+from tests.subjects.audit.sessions import session_name, task_events, write_session
 
 
 def test_the_figures_are_those_of_done_tasks_the_newest_first(tmp_path: Path) -> None:

@@ -28,12 +28,12 @@ from agent_workbench.engine.session.unattended import run_unattended
 from agent_workbench.engine.tools.playbook_requests import checked_request
 from agent_workbench.views.gate.diff_pane import view_diff
 from agent_workbench.views.reports.task_report import task_result
-from tests.adapters.playbooks.test_ansible import Site, make_site
 from tests.engine.front import in_front_of
 from tests.engine.session.test_stop import held, running, survivors
 from tests.engine.stage import FINISH, OPEN, T1, Stage, a_stage, call, task
 from tests.fakes.ports import GivenSkills
 from tests.fakes.runs import of_kind
+from tests.subjects.playbooks.test_ansible import Site, make_site
 
 SKILL = "ansible-playbooks"
 FILES = {

@@ -17,9 +17,9 @@ from agent_workbench.core.tools.skill_tools import SKILL_SPECS
 from agent_workbench.engine.replay.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended
 from agent_workbench.subjects.skills.adapters.tool_source import SkillTools
-from tests.adapters.skill_scripts.test_script_run import make_bench
 from tests.engine.stage import FINISH, OPEN, T1, Stage, a_stage, call, change
 from tests.fakes.ports import GivenSkills
+from tests.subjects.skills.test_script_run import make_bench
 
 RIGHT = change("wrong", "right")
 SCRIPT = json.dumps({"skill_name": "sums", "script": "from scripts.add import add\nprint(add(40, 2))"})

@@ -16,10 +16,10 @@ from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.plan.needs import Intent
 from agent_workbench.core.session_request import Invocation
 from agent_workbench.subjects.audit.calls import share_audit
-from tests.adapters.audit.sessions import session_name, task_events, write_session
 from tests.adapters.git.conftest import home
 from tests.adapters.git.user import User
 from tests.documented_json import assert_documented
+from tests.subjects.audit.sessions import session_name, task_events, write_session
 
 __all__ = ["home"]
 

@@ -17,7 +17,7 @@ from agent_workbench.core.plan import TaskStatus
 from agent_workbench.subjects.audit import file_adapter
 from agent_workbench.subjects.audit.sqlite_adapter import SqliteAuditIndex
 from agent_workbench.system.locks import FileLock
-from tests.adapters.audit.sessions import NOW, session_name, task_events, write_session
+from tests.subjects.audit.sessions import NOW, session_name, task_events, write_session
 
 
 @pytest.fixture

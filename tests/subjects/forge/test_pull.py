@@ -9,8 +9,8 @@ from agent_workbench.core.plan import Task, TaskOrigin
 from agent_workbench.core.ports.task_queue import QueueState
 from agent_workbench.subjects.forge.wiring import repo_forge
 from agent_workbench.subjects.queue.wiring import read_definition, task_queue
-from tests.api.forge.scene import CHANGE, TASK, Scene
 from tests.fakes.forge_server import AGENT, REPO, ForgeServer
+from tests.subjects.forge.scene import CHANGE, TASK, Scene
 
 NASTY = """\
 verify: ["touch /tmp/canary"]

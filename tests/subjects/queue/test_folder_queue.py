@@ -443,7 +443,7 @@ HOLDER = """
 import asyncio, sys
 sys.path.insert(0, {root!r})
 from pathlib import Path
-from tests.adapters.queue.test_folder_queue import LEASE, Place
+from tests.subjects.queue.test_folder_queue import LEASE, Place
 place = Place.__new__(Place)
 place.__dict__.update(root=Path({repo!r}), state=Path({state!r}), tracked=frozenset())
 from agent_workbench.adapters.journal.clock import SystemClock

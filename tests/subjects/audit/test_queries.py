@@ -22,8 +22,8 @@ from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.settings import Permission
 from agent_workbench.subjects.audit.sqlite_adapter import SqliteAuditIndex
-from tests.adapters.audit.sessions import NOW, session_name
 from tests.fakes.stores import MemoryAuditIndex
+from tests.subjects.audit.sessions import NOW, session_name
 
 # Texts that would matter to SQL: quotes, wildcards, characters beyond ASCII.
 NAMES = st.sampled_from(["", "shop", "Shop", "sh%p", "'; --", "käse", "user", "policy:any"])

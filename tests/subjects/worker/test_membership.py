@@ -27,7 +27,7 @@ from agent_workbench.subjects.worker.calls.membership import Membership, Members
 from agent_workbench.subjects.worker.calls.outages import Pauses
 from agent_workbench.subjects.worker.calls.parked_tasks import WorkerLog
 from agent_workbench.subjects.worker.calls.served_models import ServedModels
-from tests.api.worker.test_worker_loop import MovedClock
+from tests.subjects.worker.test_worker_loop import MovedClock
 
 
 @pytest.fixture

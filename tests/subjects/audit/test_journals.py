@@ -15,7 +15,7 @@ from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.plan.needs import Intent
 from agent_workbench.core.ports.audit_index import JournalGrowth, JournalMark
 from agent_workbench.subjects.audit.sqlite_adapter import SqliteAuditIndex
-from tests.adapters.audit.sessions import BASE, NOW, session_name, task_events, write_session
+from tests.subjects.audit.sessions import BASE, NOW, session_name, task_events, write_session
 
 
 class CountingSource(JournalSource):

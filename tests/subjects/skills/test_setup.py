@@ -13,7 +13,7 @@ from agent_workbench.core.skills import SkillEntry, SkillOrigin
 from agent_workbench.subjects.skills.adapters.environments import SkillEnvironments
 from agent_workbench.subjects.skills.adapters.requirements import Requirements
 from agent_workbench.subjects.skills.adapters.setup import EnvironmentSetup, installed_packages
-from tests.adapters.skill_scripts.test_script_run import Bench, make_bench
+from tests.subjects.skills.test_script_run import Bench, make_bench
 
 METADATA = "Metadata-Version: 2.1\nName: shout\nVersion: 1.0\n"
 WHEEL = "Wheel-Version: 1.0\nGenerator: a test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"

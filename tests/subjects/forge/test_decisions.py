@@ -15,9 +15,9 @@ from agent_workbench.core.proposals import Proposal, Verdict
 from agent_workbench.core.settings.worker import ForgeSettings
 from agent_workbench.subjects.forge.calls.rounds import repo_rounds
 from agent_workbench.subjects.queue.wiring import task_queue
-from tests.api.forge.scene import CHANGE, DIFF, TASK, Scene
 from tests.fakes.forge_server import AGENT, LABEL, ForgeServer
 from tests.fakes.github_server import GithubServer
+from tests.subjects.forge.scene import CHANGE, DIFF, TASK, Scene
 
 
 @pytest.fixture(autouse=True)

@@ -23,9 +23,9 @@ from agent_workbench.subjects.worker.calls.claimed_task import ClaimedTask, Work
 from agent_workbench.subjects.worker.calls.outages import Outages, Pauses
 from agent_workbench.subjects.worker.calls.parked_tasks import WorkerLog
 from agent_workbench.subjects.worker.calls.task_reports import TaskReports
-from tests.api.forge.scene import CHANGE, TASK, Scene
 from tests.contracts.clocks import SetClock
 from tests.fakes.forge_server import REPO, TOKEN, ForgeServer
+from tests.subjects.forge.scene import CHANGE, TASK, Scene
 
 
 @pytest.fixture(autouse=True)

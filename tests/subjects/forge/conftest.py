@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from tests.adapters.git.user import User, make_home, make_repo
-from tests.api.forge.scene import Scene, make_scene
 from tests.fakes.forge_server import ForgeServer, bare_remote
 from tests.fakes.gitea_server import gitea_server
 from tests.fakes.github_server import github_server
+from tests.subjects.forge.scene import Scene, make_scene
 
 SERVERS: dict[str, Callable[[Path], AbstractContextManager[ForgeServer]]] = {
     "gitea": gitea_server,
