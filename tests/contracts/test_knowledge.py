@@ -1,4 +1,4 @@
-"""Contract of `core.ports.knowledge.Knowledge`."""
+"""Contract of `core.ports.search.Knowledge`."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -11,7 +11,7 @@ from tests.fakes.ports import TickingClock
 
 
 class SlowJournal(Struct):
-    """`core.ports.Journal` that writes when it is let, or fails."""
+    """`core.ports.stores.Journal` that writes when it is let, or fails."""
 
     go_on: asyncio.Event = field(default_factory=asyncio.Event)
     begun: asyncio.Event = field(default_factory=asyncio.Event)

@@ -63,7 +63,7 @@ Saying = str | Cut | Hang | Break | ModelError
 
 
 class SayingModel:
-    """`core.ports.Model` that says one saying after the other; errors are raised. What was asked is in `requests`."""
+    """`core.ports.model.Model` that says one saying after the other; errors are raised. What was asked: `requests`."""
 
     def __init__(self, sayings: Iterable[Saying] = (), facts: ModelFacts = FACTS) -> None:
         self.sayings = deque(sayings)
@@ -109,7 +109,7 @@ class SayingModel:
 
 
 class OneModel:
-    """`core.ports.EndpointModels`: the models by name, else the one for every name."""
+    """`core.ports.model.EndpointModels`: the models by name, else the one for every name."""
 
     def __init__(self, model: Model, others: Mapping[str, Model] | None = None) -> None:
         self._model = model
@@ -194,7 +194,7 @@ class PlainShell:
 
 
 class TickingClock:
-    """`core.ports.Clock`: each look at it is a second later."""
+    """`core.ports.machine.Clock`: each look at it is a second later."""
 
     def __init__(self) -> None:
         self._seconds = 0
@@ -211,7 +211,7 @@ class TickingClock:
 
 
 class GivenChunks(Struct):
-    """`core.ports.Retriever` that finds what it was given; what it was asked is in `queries`."""
+    """`core.ports.search.Retriever` that finds what it was given; what it was asked is in `queries`."""
 
     chunks: tuple[Chunk, ...] = ()
     queries: list[str] = field(default_factory=list)
@@ -237,7 +237,7 @@ class GivenChunks(Struct):
 
 
 class GivenSkills:
-    """`core.ports.skills.Skills` over texts by name."""
+    """`core.ports.extensions.Skills` over texts by name."""
 
     def __init__(self, texts: Mapping[str, str], *, has_files: bool = False) -> None:
         self._texts = texts
@@ -269,7 +269,7 @@ class GivenSkills:
 
 
 class HeldPlan:
-    """`core.ports.Plans` that holds its plan in memory."""
+    """`core.ports.repo_files.Plans` that holds its plan in memory."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -330,7 +330,7 @@ class HeldPlan:
 
 
 class HeldRules(Struct):
-    """`core.ports.Rules` in memory; `broken` is raised by changes."""
+    """`core.ports.repo_files.RuleStore` in memory; `broken` is raised by changes."""
 
     rules: tuple[StoredRule, ...] = ()
     actions: tuple[PastAction, ...] = ()

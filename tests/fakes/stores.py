@@ -234,7 +234,7 @@ def _plus(one: CostSum, cost: AuditCost) -> CostSum:
 
 
 class MemoryKnowledge:
-    """`core.ports.knowledge.Knowledge` that counts words."""
+    """`core.ports.search.Knowledge` that counts words."""
 
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}

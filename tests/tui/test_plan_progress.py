@@ -43,7 +43,7 @@ TREE = (
 
 
 class GivenWork:
-    """Implements `core.dispatch.plan_work.PlanWork` over what it was given; keeps what was asked."""
+    """Implements `subjects.dispatch.progress.PlanWork` over what it was given; keeps what was asked."""
 
     def __init__(self, *tasks: TaskProgress) -> None:
         self.shown = PlanProgress("Prices come from a table", tasks, "tasks/queue/default", 2)

@@ -43,7 +43,7 @@ SUMMARIES = (
 
 
 class GivenSessions(Struct):
-    """Implements `core.sessions.PastSessions` over what it was given; keeps what was asked."""
+    """Implements `core.history.summaries.PastSessions` over what it was given; keeps what was asked."""
 
     asked: list[tuple[str, SessionId, int | None]] = field(default_factory=list)
     pictures: list[str] = field(default_factory=list)

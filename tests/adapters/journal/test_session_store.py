@@ -20,7 +20,7 @@ OLD, NEW = SessionId("20260102T030405-abc234"), SessionId("20260103T030405-def56
 
 
 class GivenIds(Struct):
-    """`core.ports.Ids` that gives what it was given."""
+    """`core.ports.machine.Ids` that gives what it was given."""
 
     given: SessionId
 

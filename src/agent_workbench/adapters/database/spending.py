@@ -25,7 +25,7 @@ _SETTLE = "UPDATE agent_spending SET billionths = %s, settled = true WHERE id = 
 
 
 class DatabaseSpending:
-    """Implements `core.ports.spending.Spending`; the day is that of the database's clock.
+    """Implements `core.ports.model.Spending`; the day is that of the database's clock.
 
     `own` is the ledger of this machine, `worker` its name. It counts first and as if there were no database, so that
     changed rows can take money from this machine and never give it more than its own cap.

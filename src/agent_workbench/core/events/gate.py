@@ -26,7 +26,7 @@ class ProposalReplaced(RecordedValue, frozen=True):
 class ActionDecided(RecordedValue, frozen=True):
     """The proposal was decided; `by` is `user`, `acp:<editor>` or `policy:<rule>`, `via` the way if it was no screen.
 
-    `signed` is the decision as a person on another machine signed it (`core.inbox.signed_decisions`).
+    `signed` is the decision as a person on another machine signed it (`core.history.signed_approvals`).
     """
 
     proposal_id: ProposalId

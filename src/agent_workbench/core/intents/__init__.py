@@ -30,8 +30,8 @@ class StartTask(Struct, frozen=True):
 class ApproveProposal(Struct, frozen=True):
     """Approve a proposal as shown; `shown_sha` is `proposals.shown_sha` of what was on screen.
 
-    `left` are the parts of a diff that are not applied. `patch.leave_out` computes the rest, and `result_sha` is its
-    `patch_hash` as shown.
+    `left` are the parts of a diff that are not applied. `selection.leave_out` computes the rest, and `result_sha` is
+    its `patch_hash` as shown.
     """
 
     proposal: ProposalId
@@ -302,7 +302,7 @@ class PlayReplay(Struct, frozen=True):
 
 
 class ChangeReplaySpeed(Struct, frozen=True):
-    """Change the speed of a replay by one step of `replay_pace.SPEEDS`."""
+    """Change the speed of a replay by one step of `replay_marks.SPEEDS`."""
 
     faster: bool
 

@@ -141,7 +141,7 @@ async def opened_plan_work(invocation: Invocation) -> AsyncGenerator["LocalPlanW
 
 
 class LocalPlanWork:
-    """Implements `core.dispatch.plan_work.PlanWork` for the repository around `invocation`."""
+    """Implements `subjects.dispatch.progress.PlanWork` for the repository around `invocation`."""
 
     def __init__(self, invocation: Invocation) -> None:
         self._invocation = invocation

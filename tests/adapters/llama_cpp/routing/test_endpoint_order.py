@@ -175,7 +175,7 @@ async def test_the_third_tier_is_an_error_that_names_both(tmp_path: Path) -> Non
 
 
 class Away:
-    """`core.ports.spending.Spending` of a database that does not answer."""
+    """`core.ports.model.Spending` of a database that does not answer."""
 
     def __init__(self) -> None:
         self.asked = 0

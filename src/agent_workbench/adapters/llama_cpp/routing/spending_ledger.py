@@ -106,7 +106,7 @@ class SpendingLedger:
 
 
 class LocalSpending:
-    """`core.ports.spending.Spending` of the user on this machine."""
+    """`core.ports.model.Spending` of the user on this machine."""
 
     def __init__(self, ledger: SpendingLedger) -> None:
         self._ledger = ledger

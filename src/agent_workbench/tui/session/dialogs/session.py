@@ -1,4 +1,4 @@
-"""Facade over all `*_dialogs` modules of a session, with the tour and the preflight question."""
+"""Facade over all dialogs of a session, with the tour and the preflight question."""
 
 from typing import Protocol, cast
 
