@@ -92,7 +92,6 @@ async def policy_in_force(repo: "RepoContext", settings: "Settings") -> SessionC
     """Return what an unattended session that is opened now would go by."""
     from agent_workbench.api.sessions.session_opening import session_config
     from agent_workbench.bootstrap.commands import command_shell
-    from agent_workbench.bootstrap.stores import rule_store
 
     shell = await asyncio.to_thread(command_shell, repo.root, settings, repo.invocation)
     sandbox = await shell.observe()

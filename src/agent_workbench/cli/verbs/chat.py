@@ -218,8 +218,6 @@ class _Talk:
 
     def _answered(self, work: "Coroutine[None, None, Reply | Proposal]") -> "Reply":
         """Show what comes until the reply, and ask about each call that waits."""
-        from agent_workbench.core.proposals import Proposal
-
         reached = self._stoppable(work)
         say_aside(self._conversation.remark)
         while isinstance(reached, Proposal):
