@@ -1,4 +1,4 @@
-"""Playbooks: those that there are, their lint findings and runs, what a run may reach, and new ones."""
+"""Playbooks: runs with their recaps and access, the catalogue, lint findings, and the values of new ones."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping

@@ -1,4 +1,4 @@
-"""What is signed in shared state, and the bytes that a signature covers."""
+"""Signed texts in shared state: their purposes, and the bytes that a signature covers."""
 
 from enum import StrEnum
 

@@ -1,1 +1,1 @@
-"""Checks of a task: results of tests and lint, and what their output says about failures."""
+"""Checks of a task: results of tests and lint, failures in their output, judges, and language servers."""

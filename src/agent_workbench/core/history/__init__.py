@@ -1,1 +1,1 @@
-"""Recorded sessions: summaries, comparison, replay marks, past actions, and proofs of journals and commits."""
+"""Recorded sessions: summaries, comparison, replay, past actions, audit, leftovers, and proofs."""

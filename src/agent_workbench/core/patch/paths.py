@@ -1,4 +1,4 @@
-"""Paths in diffs: globs, which are allowed, which names collide on some file systems, which are similar."""
+"""Paths in diffs: which are allowed, collide on some file systems, are similar, or match a glob."""
 
 import re
 import unicodedata

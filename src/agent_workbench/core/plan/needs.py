@@ -1,4 +1,4 @@
-"""What a task asks of the machine that does it, and the kind of its work."""
+"""Needs of a task from the machine that does it, and the kind of its work."""
 
 from enum import StrEnum
 

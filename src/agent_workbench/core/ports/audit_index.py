@@ -1,4 +1,7 @@
-"""Protocol of the index of finished tasks, decisions and costs. `tests/contracts` holds every implementation to it."""
+"""Protocols of the audit: its index, the journals behind it, their proofs, and the records that machines share.
+
+`tests/contracts` holds every implementation of the index to these docstrings.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol

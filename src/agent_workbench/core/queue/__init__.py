@@ -1,1 +1,1 @@
-"""Tasks from outside: the result of a queued task, and the issue that it comes from."""
+"""Tasks from outside: their results and issues, their routing, schedules, and the workers that do them."""

@@ -1,4 +1,4 @@
-"""What a session works on: kinds of `Work`, each with its gate, and consultations; a run is in `session_state`."""
+"""Kinds of `Work` of a session, each with its gate, and consultations; a task's run is in `session_state`."""
 
 from msgspec import Struct, field
 

@@ -1,4 +1,4 @@
-"""Wiring of the queue of tasks from outside."""
+"""Wiring of the queue of tasks from outside, its definitions, and the plans of the sessions that work on them."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Wiring of workers: their states and results, and the fleet that shares their queue."""
+"""Wiring of workers: their states and results, the fleet that shares their queue, spending, and past answers."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Notes beside the proposal of a commit, a merge, a finish or a tool call: its content and its obstacles."""
+"""Notes beside a proposal: of a commit, a merge, a finish, a call, notes or a plan; and lines of a pull request."""
 
 from collections.abc import Iterable
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""Looks at the forge beside the work of a worker: at intervals."""
+"""Rounds at the forge at intervals, beside the work of a worker."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine

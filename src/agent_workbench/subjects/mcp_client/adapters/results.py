@@ -1,4 +1,4 @@
-"""What a server says of its tools and what these return, as inert, bounded text."""
+"""Descriptions and results of a server's tools, as inert, bounded text."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Tasks that wait for a decision, and files of the queue that are refused."""
+"""Tasks that wait for a decision, files of the queue that are refused, and the log of a worker."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

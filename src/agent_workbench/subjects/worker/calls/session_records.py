@@ -36,8 +36,8 @@ async def log_events(
 ) -> None:
     """Log the events of a session until it ends; what it gets done shows which outages are over.
 
+    How the session begins, ends and fails to go on is of little interest: the worker says what became of the task.
     `answered` is called with each answer of a model.
-    How it begins, ends and fails to go on is of little interest: the worker says what became of the task.
     """
     from agent_workbench.core.events import (
         ActionStarted,
