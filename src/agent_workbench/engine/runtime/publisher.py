@@ -46,12 +46,8 @@ class UpdatePublisher:
         self._publish = publish
         self._update = SessionUpdate(state if state is not None else SessionState())
         self._notices = 0
+        self._held = ""
         self._told_once: set[str] = set()
-
-    @property
-    def activity(self) -> str:
-        """What is being done, as published last."""
-        return self._update.live.activity
 
     def show_state(self, state: SessionState) -> None:
         """Publish a new state."""
@@ -61,6 +57,14 @@ class UpdatePublisher:
     def show_activity(self, activity: str) -> None:
         """Publish in one line what is being done; an empty line clears it and all that streams."""
         self._show(activity=activity, seconds=0.0, quiet_seconds=0.0, streaming=None, running=None)
+
+    def hold_activity(self) -> None:
+        """Keep the line about what is being done, while something beside it has a line of its own."""
+        self._held = self._update.live.activity
+
+    def show_held_activity(self) -> None:
+        """Publish the line again that was kept."""
+        self.show_activity(self._held)
 
     def pass_time(self, seconds: float) -> None:
         """Publish that this much time passed; while nothing is being done there is nothing to publish."""

@@ -72,12 +72,13 @@ def is_answering(state: SessionState) -> bool:
 
 
 async def _load(session: SessionContext, intent: LoadModel) -> Outcome:
-    state, before = session.state, session.publisher.activity
+    state = session.state
+    session.publisher.hold_activity()
     try:
         loaded = await session.ports.endpoints.load(intent.endpoint, intent.model)
     finally:
         if session.state is state:  # else what was done meanwhile has said what it does
-            session.publisher.show_activity(before)
+            session.publisher.show_held_activity()
     return Accepted(f"{loaded.name} is {loaded.status}")
 
 
