@@ -4,7 +4,14 @@ import pytest
 from msgspec.structs import replace
 
 from agent_workbench.core.checks.judge_search import JudgeSearch
-from agent_workbench.core.checks.judges import Judges, Protection, changes_runs, runner_settings, test_files
+from agent_workbench.core.checks.judges import (
+    Judges,
+    Protection,
+    changes_runs,
+    excused_suite,
+    runner_settings,
+    test_files,
+)
 from agent_workbench.core.checks.results import CheckResult
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import PathScope, Task
@@ -246,3 +253,18 @@ def test_data_that_a_test_loads_by_a_computed_name_judges(literal: str, judges: 
     while search.unread:
         search.read({path: tests.get(path, b"") for path in search.unread})
     assert set(search.found) - set(tests) == judges
+
+
+@pytest.mark.parametrize(
+    ("test", "counts"),
+    [
+        ("__main__.TestSlugify.test_custom_separator", True),
+        ("tests/test_all.py::SlugifyTests::test_custom_separator", True),
+        ("__main__.TestSlugifyUnicode.test_custom_separator", False),
+        ("tests/test_all.py::Tests::test_custom_separator", False),
+    ],
+)
+def test_an_old_failure_counts_where_the_words_name_what_its_class_tests(test: str, counts: bool) -> None:
+    task = Task(TaskId("T-1"), "The separator of slugify() in slugify/slugify.py is ignored", "It is right.")
+    before = (CheckResult("make test", 1, "", 0.1, (test,)),)
+    assert excused_suite(task, "make test", before) == (() if counts else ("make test",))

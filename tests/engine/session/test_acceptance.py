@@ -156,6 +156,18 @@ async def test_old_failures_do_not_count_and_are_told(tmp_path: Path) -> None:
         assert (ending.exit_code, ending.reason, found(stage, ReflexionNoted)) == (ExitCode.DONE, said, [])
 
 
+async def test_a_change_that_mends_nothing_is_not_committed_because_the_model_repeats_itself(tmp_path: Path) -> None:
+    """Its suite is no worse than before, which says nothing of the task."""
+    tasks = (task("Mend the answer in @answer.txt", "It is right.", (SUITE,)),)
+    other = call("rewrite", "Piece 1\n```\nother\n```")
+    async with a_stage(
+        tmp_path, [other, other], tasks=tasks, settings=WHOLE, approvals=OPEN, headless=True, start=OLD
+    ) as stage:
+        with pytest.raises(AssertionError, match="nothing left to say"):
+            await run(stage)
+        assert [each.again for each in found(stage, ActionRejected) if isinstance(each, ActionRejected)] == [True]
+
+
 async def test_a_person_decides_about_old_failures(tmp_path: Path) -> None:
     tasks = (task("Mend the answer", "It is right.", (SUITE,)),)
     async with (

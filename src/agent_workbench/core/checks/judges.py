@@ -131,7 +131,7 @@ class Judges(Struct, frozen=True):
 def excused_suite(task: Task, suite: str, baseline: Sequence[CheckResult] | None) -> tuple[str, ...]:
     """Return the repository's own test command if its old failures do not count against the task, else nothing.
 
-    They count if the words speak of failures, or name a failing test, its file, or the file that it tests.
+    They count if the words speak of failures, or name a failing test, its file, or the file that it or its class tests.
     """
     before = next((each for each in baseline or () if each.command == suite and suite), None)
     if before is None or before.passed or not before.failed_tests or is_about_failures(task):
@@ -141,7 +141,7 @@ def excused_suite(task: Task, suite: str, baseline: Sequence[CheckResult] | None
     for test in before.failed_tests:
         files = [path.casefold() for path in test_files(test)]
         names = {*files, *(_name(path) for path in files), _last_name(test).casefold()}
-        if names & words or {_subject(path) for path in files} & stems:
+        if names & words or {*(_subject(path) for path in files), *_tested_by_class(test)} & stems:
             return ()
     return (suite,)
 
@@ -150,6 +150,13 @@ def _subject(path: str) -> str:
     """Return the name of the file that a test file is about: `cart` for `tests/test_cart.py`, and for `cart.py`."""
     stem = path.rpartition("/")[2].partition(".")[0]
     return stem.removeprefix("test_").removesuffix("_test")
+
+
+def _tested_by_class(test: str) -> frozenset[str]:
+    """Return what the classes of a test are about by their names: `slugify` for `__main__.TestSlugify.test_x`."""
+    classes = re.findall(r"(?:^|[.:])([A-Z]\w*)", test.partition("[")[0])
+    about = (re.sub(r"^test_?|_?test(?:s|_?case)?$", "", each.casefold()) for each in classes)
+    return frozenset(filter(None, about))
 
 
 def _last_name(test: str) -> str:

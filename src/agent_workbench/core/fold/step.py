@@ -4,6 +4,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
+from agent_workbench.core.checks.results import fewer_fail
 from agent_workbench.core.events import (
     ActionRejected,
     Author,
@@ -104,8 +105,9 @@ def _kept(run: TaskRun) -> TaskRun:
 def _rejected(run: TaskRun, event: ActionRejected) -> TaskRun:
     counted = int(run.phase is not Phase.COMPACTING)
     if event.again:
-        # Who changes nothing where all passes has nothing more to do.
-        done = run.changed and run.shown_to_pass
+        # Who changes nothing where all passes has nothing more to do; nor where fewer old failures are left.
+        better = not run.old_failures or fewer_fail(run.baseline or (), run.results or ())
+        done = run.changed and run.shown_to_pass and better
         run = replace(run, prompt_parts=0, last_figures=None, phase=Phase.COMMITTING if done else run.phase)
     return replace(
         run,
