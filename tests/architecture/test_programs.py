@@ -21,14 +21,12 @@ STARTERS = {
     "adapters.retrieval.worker_processes.process": "our own Python",
     "adapters.shell.environment": "a Python found on the cleaned PATH outside the repo",
     "adapters.machine.local_machine": "our own Python, and nvidia-smi on the cleaned PATH outside the repo",
-    "adapters.language_servers.connection": "our own Python",
-    "subjects.mcp_client.adapters.connection": "our own Python",
     "cli.verbs.mcp": "the user's browser, at their word, as the desktop or `BROWSER` names it",
     "adapters.signatures.ssh_keygen": "ssh-keygen, found on the cleaned PATH outside the repo",
-    "adapters.tools.schema_checker": "our own Python",
     "system.editor": "the user's editor, found on the cleaned PATH or named by its path",
     "system.supervisor": "the command that it was given, by its absolute path",
     "system.processes": "our own Python with the supervisor",
+    "system.programs": "our own Python",
 }
 # `shutil.which` looks in the current folder where the PATH says so.
 SEARCHERS = {"system.programs", "cli.verbs.demo"}

@@ -3,16 +3,14 @@
 import asyncio
 import contextlib
 import os
-import sys
 from collections.abc import Awaitable, Callable, Mapping
-from pathlib import Path
 
 import msgspec
 
 from agent_workbench.core.checks.language_servers import Diagnostic
 from agent_workbench.core.errors import ToolError
 from agent_workbench.core.ports.tools import ServerProcess, StandardStreams
-from agent_workbench.system.programs import child_environment
+from agent_workbench.system.programs import child_environment, start_module
 
 CLIENT = "agent_workbench.adapters.language_servers.client_process"
 MAX_ANSWER_BYTES = 4 * 1024 * 1024
@@ -123,18 +121,7 @@ def _pipe(kept: contextlib.ExitStack) -> tuple[int, int]:
 
 
 async def _start_client(ends: tuple[int, ...], environ: Mapping[str, str]) -> asyncio.subprocess.Process:
-    paths = os.pathsep.join(path for path in sys.path if Path(path).is_absolute())
     try:
-        return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", CLIENT, *map(str, ends)),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            pass_fds=ends,
-            limit=MAX_ANSWER_BYTES + 1,
-            cwd="/",
-            env={**child_environment(environ), "PYTHONPATH": paths},
-            start_new_session=True,
-        )
+        return await start_module(CLIENT, child_environment(environ), descriptors=ends, limit=MAX_ANSWER_BYTES + 1)
     except OSError as error:
         raise ToolError(f"its client could not be started: {error}") from error

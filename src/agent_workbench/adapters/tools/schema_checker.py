@@ -2,16 +2,13 @@
 
 import asyncio
 import json
-import os
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
-from pathlib import Path
 
 from agent_workbench.adapters.tools import schema_process
 from agent_workbench.core.errors import ToolError
-from agent_workbench.system.programs import child_environment
+from agent_workbench.system.programs import child_environment, start_module
 
 _SECONDS = 10.0
 _MOST_COSTLY = 3
@@ -78,19 +75,8 @@ class SchemaChecker:
         return tuple(str(json.loads(line)) for line in lines if line.endswith(b"\n"))
 
     async def _started(self) -> asyncio.subprocess.Process:
-        paths = os.pathsep.join(path for path in sys.path if Path(path).is_absolute())
-        # `-P`: the current folder may hold modules that pass for ours.
-        argv = (sys.executable, "-P", "-m", schema_process.__name__)
         try:
-            return await asyncio.create_subprocess_exec(
-                *argv,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.DEVNULL,
-                cwd="/",
-                env={**child_environment(self._environ), "PYTHONPATH": paths},
-                start_new_session=True,
-            )
+            return await start_module(schema_process.__name__, child_environment(self._environ))
         except OSError as error:
             raise ToolError(f"the check of arguments could not be started: {error}") from error
 

@@ -3,9 +3,7 @@
 import asyncio
 import contextlib
 import os
-import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import NoReturn
 
 import msgspec
@@ -34,7 +32,7 @@ from agent_workbench.subjects.mcp_client.adapters.messages import (
     Reply,
     Request,
 )
-from agent_workbench.system.programs import child_environment
+from agent_workbench.system.programs import child_environment, start_module
 
 CLIENT = "agent_workbench.subjects.mcp_client.adapters.client_process"
 NO_ADVICE = "`agent mcp test` shows what it answers"
@@ -259,19 +257,9 @@ def _pipes(kept: contextlib.ExitStack) -> tuple[StandardStreams, tuple[int, ...]
 
 
 async def _start_client(ends: tuple[int, ...], environ: Mapping[str, str]) -> asyncio.subprocess.Process:
-    paths = os.pathsep.join(path for path in sys.path if Path(path).is_absolute())
     certificates = {name: environ[name] for name in _CERTIFICATES if name in environ}
+    environment = {**child_environment(environ), **certificates}
     try:
-        return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", CLIENT, *map(str, ends)),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            pass_fds=ends,
-            limit=MAX_ANSWER_BYTES + 1,
-            cwd="/",
-            env={**child_environment(environ), **certificates, "PYTHONPATH": paths},
-            start_new_session=True,
-        )
+        return await start_module(CLIENT, environment, descriptors=ends, limit=MAX_ANSWER_BYTES + 1)
     except OSError as error:
         raise ToolError(f"the client process could not be started: {error}") from error
