@@ -46,7 +46,7 @@ SET_UP = wire.TerminalAuthMethod(
     description="Chooses a model of this machine, or a server's, for all your repositories",
     args=["--setup"],
 )
-"""What stands for a log-in: there is no account, but no task begins without a model."""
+"""Choice of a model in a terminal. Editors take it for a log-in: there is no account, and no task without a model."""
 _OLD_TERMINAL = "terminal-auth"
 LEAVE_SECONDS = 0.8
 """Time for sessions to record that they were left; what they run ends with this process."""

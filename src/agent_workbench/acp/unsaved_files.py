@@ -1,4 +1,4 @@
-"""What a prompt's files have that the last commit lacks, and the user's word whether a task begins with it."""
+"""Unsaved and uncommitted content of the files that a prompt names, and the question whether a task begins with it."""
 
 import asyncio
 from collections.abc import Mapping, Sequence

@@ -365,7 +365,7 @@ class InfrastructureProposal(ProposedAction, frozen=True):
 
     @property
     def shown_parts(self) -> tuple[str, ...]:
-        """What the run reads and may use."""
+        """The run as its gate shows it: call, playbook, access, loaded files, and the hosts of its check."""
         return ("playbook", *self.playbook.shown) if self.playbook is not None else ()
 
     @property

@@ -60,7 +60,7 @@ class UnattendedRule(StrEnum):
     POLICY = "policy"
     """`auto` and rules approve it; otherwise the task is parked."""
     SANDBOX = "sandbox"
-    """As `policy`, but only where a sandbox confines it; elsewhere it is rejected."""
+    """`auto` and rules approve it where a sandbox confines commands; without one it is rejected."""
     WORKBENCH = "workbench"
     """The workbench approves it: the task cannot continue without it."""
     PARKED = "parked"

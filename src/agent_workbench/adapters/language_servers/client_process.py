@@ -53,7 +53,7 @@ _OPTIONS: Mapping[str, Mapping[str, object]] = {
     # A run of cargo takes long, and looks at what is on the disk only.
     "rust-analyzer": {"rust-analyzer": {"checkOnSave": False, "cachePriming": {"enable": False}}},
 }
-"""What a server is told when it asks for the settings of an editor, by section."""
+"""Settings of an editor by server and section; a server asks for its own."""
 _WAITS_FOR_STATUS = {"rust-analyzer"}
 """Servers that find nothing until they have loaded the project, and tell when that is."""
 

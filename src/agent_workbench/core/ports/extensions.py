@@ -73,7 +73,7 @@ class Playbooks(Protocol):
 
     @property
     def access(self) -> RunAccess:
-        """What the user's settings let a run use."""
+        """Key files, SSH agent and passwords that the user's settings allow to a run."""
 
     async def search(self, files: Sources, words: str) -> PlaybookSearch:
         """Return the one playbook that fits the words, else the nearest ones. Nothing is run."""

@@ -209,7 +209,7 @@ class BackgroundCommand(Protocol):
 
     @property
     def outcome(self) -> CommandOutcome | None:
-        """How it ended, without output; None while it runs."""
+        """Exit code and reason of its end, without output; None while it runs."""
 
     def tail(self, since: int = 0) -> tuple[str, int]:
         """Return the end of its output after byte `since`, and the number of bytes that it has written so far."""

@@ -17,13 +17,13 @@ from agent_workbench.core.errors import PlanError, StorageError, UsageError
 from agent_workbench.core.plan import Task, TaskOrigin
 from agent_workbench.core.plan.needs import Needs
 from agent_workbench.core.ports.repo_files import Plans
-from agent_workbench.core.ports.task_queue import ProjectQueue, QueuedTask, QueueState
+from agent_workbench.core.ports.task_queue import ENDED, ProjectQueue, QueuedTask, QueueState
 from agent_workbench.core.queue.routing import unmet_needs
 from agent_workbench.core.queue.workers import Fleet
 from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.skills import choosable
+from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.core.yaml_documents import DocumentError, decode_document
-from agent_workbench.subjects.queue.view import known_text
 from agent_workbench.subjects.queue.wiring import (
     DEFAULT_PROJECT,
     check_unplanned,
@@ -46,6 +46,8 @@ MOST_NAMES = 1000
 NAME_CHARS = 40
 INPUT_NAME = "input.yaml"
 """Name of a document without a file."""
+_NAME_CHARS = 60
+_REASON_CHARS = 300
 _OUTSIDE_NAMES = re.compile(r"[^a-z0-9]+")
 
 
@@ -234,3 +236,21 @@ async def _registry(invocation: Invocation, project: str) -> "AsyncIterator[Work
         yield await worker_registry(repo, settings, project or DEFAULT_PROJECT)
     finally:
         await repo.shared.close()
+
+
+def known_text(task: QueuedTask) -> str:
+    """Return what became of a task that is queued once more under the same id."""
+    state = "running" if task.state is QueueState.CLAIMED else task.state
+    where = f" on {sanitize_line(task.worker, _NAME_CHARS)}" if task.state is QueueState.CLAIMED and task.worker else ""
+    why = f" ({sanitize_line(task.reason, _REASON_CHARS)})" if task.state is QueueState.FAILED and task.reason else ""
+    return f"{task.id} is {state} already{where}{why}"
+
+
+def again_text(task: QueuedTask) -> str:
+    """Return how to have such a task done, or done again."""
+    if task.state in ENDED:
+        return "to run it again, queue it under another `id`"
+    if task.state is QueueState.PARKED:
+        freed = f"`agent worker resume {task.id}` frees it"
+        return freed if task.exhausted else f"it waits for a person: `agent inbox` shows what for; {freed}"
+    return f"`agent worker withdraw {task.id}` takes it back; to change it, queue it under another `id` then"

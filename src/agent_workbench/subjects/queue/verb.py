@@ -41,8 +41,7 @@ def configure_check(below: "Verbs") -> None:
 
 def add(options: argparse.Namespace) -> int:
     """Queue one task; print its id and its file, or its state if the queue has it already."""
-    from agent_workbench.subjects.queue.calls import queue_text, queue_words
-    from agent_workbench.subjects.queue.view import again_text, known_text
+    from agent_workbench.subjects.queue.calls import again_text, known_text, queue_text, queue_words
 
     said, invocation, place = options.task, worker_invocation(options), queue_place(options)
     if _is_document(said):

@@ -81,7 +81,7 @@ async def find_context(endpoint: Endpoint, model_name: str, deadline: float) -> 
 
 
 class LoadedModels(Struct, frozen=True):
-    """What a program says of its models: the context (0: unknown) of each loaded one, by every name of the model.
+    """Models of a server as it lists them: the context (0: unknown) of each loaded one, by every name of the model.
 
     `program` is empty for other servers than Ollama and LM Studio. `listed` are the models of text that it has on its
     disk, where its list in OpenAI's form may lack them. `manages`: it loads and unloads models on request.
