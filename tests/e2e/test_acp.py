@@ -118,7 +118,7 @@ async def test_a_chat_a_repository_without_trust_and_wrong_words(served: Machine
         assert await window.prompt(other, "tset") == "end_turn"
         assert "is one word, and no task" in window.said("agent_message_chunk")
         assert await window.prompt(other, "x " * 1_000_000) == "end_turn"
-        assert "a task has at most 8,000" in window.said("agent_message_chunk")
+        assert "a task has at most 16,000" in window.said("agent_message_chunk")
         for cwd in ("relative", "/nowhere", "/proc"):
             with pytest.raises(RequestError):
                 await window.agent.new_session(cwd=cwd, mcp_servers=[])

@@ -183,7 +183,7 @@ async def test_only_what_was_shown_can_be_pinned_or_dropped(tmp_path: Path) -> N
             assert "never shown answer.txt:1-2" in await front.notice(DropChunk("answer.txt:1-2"))
             assert "is not pinned" in await front.notice(PinChunk("answer.txt:1-1", pinned=False))
             assert "nothing to say" in await front.notice(SayToModel("  \n"))
-            assert "at most 8000" in await front.notice(SayToModel("long " * 2_000))
+            assert "at most 16000" in await front.notice(SayToModel("long " * 4_000))
             await front.submit(PinChunk("answer.txt:1-1"))
             assert "pinned already" in await front.notice(PinChunk("answer.txt:1-1"))
             await front.submit(DropChunk("answer.txt:1-1"))

@@ -205,9 +205,9 @@ async def test_a_prompt_that_is_called_becomes_the_task(tmp_path: Path) -> None:
         assert isinstance(listed, PromptsListed)
         assert [each.name for each in listed.prompts] == ["fix"]
         assert listed.remark == "memory/commands/review.md: /review asks a consultant"
-        long = await front.outcome(ExpandPrompt(f"/fix {'x' * 8_000}"))
+        long = await front.outcome(ExpandPrompt(f"/fix {'x' * 16_000}"))
         assert isinstance(long, Refused)
-        assert "memory/commands/fix.md has 8,0" in long.reason
+        assert "memory/commands/fix.md has 16,0" in long.reason
 
 
 async def test_files_and_symbols_complete_what_is_typed_without_a_task(tmp_path: Path) -> None:

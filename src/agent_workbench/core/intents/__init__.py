@@ -12,8 +12,8 @@ from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.rules.matching import RuleScope
 from agent_workbench.core.settings import ApprovalMode, Permission, Rule
 
-MOST_SAID_CHARS = 8_000
-"""Maximum length of what the user says at once: to the model, or of a new task."""
+MOST_SAID_CHARS = 16_000
+"""Maximum length of what the user says at once: to the model, or of a new task. It is half of a small context."""
 
 
 class StartTask(Struct, frozen=True):
