@@ -48,6 +48,12 @@ def test_every_help_fits_a_terminal_and_tells_each_argument(monkeypatch: pytest.
         ("ne", "agent has no verb 'ne'", "`agent --help` lists the verbs"),
         ("sessions lst", "agent sessions has no verb 'lst'; did you mean 'list'?", "`agent sessions --help`"),
         ("consult reveiw", "'reveiw' is not known; did you mean 'review'?", "one of: tdd_red"),
+        ("rules schema", "agent rules has no verb 'schema'", "use `agent rules check FILE`"),
+        (
+            "sessions export --format otlp",
+            "'otlp' is not a value of --format",
+            "use `agent sessions export --format json`",
+        ),
         ("\x1b]0;x\x07", "agent has no verb '\\x1b]0;x\\x07'", ""),
     ],
 )
@@ -58,6 +64,12 @@ def test_a_misspelled_word_is_told_with_the_nearest_one(
     first, second = capsys.readouterr().err.splitlines()
     assert first == f"agent: {said}"
     assert advice in second
+
+
+def test_a_flag_that_is_gone_is_told_with_what_replaces_it(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        execute(["worker", "--webhook"])
+    assert "unrecognized arguments: --webhook; use `agent worker --watch`" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["9" * 30, "9" * 5_000, "-1", "\u0663", "\u00b2", "1e3", "", "one"])

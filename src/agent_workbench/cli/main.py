@@ -89,8 +89,12 @@ REPLACED = {
     "agent audit spend": "agent audit query --costs",
     "agent audit failures": "agent audit query --status failed",
     "agent audit service": "agent audit query --service NAME",
+    "agent rules schema": "agent rules check FILE",
+    "agent sessions export --format asciicast": "agent sessions export --format svg",
+    "agent sessions export --format otlp": "agent sessions export --format json",
+    "agent worker --webhook": "agent worker --watch",
 }
-"""Verbs that are gone, and the command that replaces each."""
+"""Verbs, flags and values that are gone, and the command that replaces each."""
 VERBS = (*(verb for _, verbs in GROUPS for verb in verbs), *SHORT_FORMS)
 
 
@@ -169,18 +173,20 @@ class CommandParser(argparse.ArgumentParser):
         near = did_you_mean(str(value), known)
         if isinstance(action, argparse._SubParsersAction):
             what, advice = f"{self.prog} has no verb {quoted(str(value))}", f"`{self.prog} --help` lists the verbs"
-            if f"{self.prog} {value}" in REPLACED:
-                near, advice = "", f"use `{REPLACED[f'{self.prog} {value}']}`"
         else:
             of = f"a value of {'/'.join(action.option_strings)}" if action.option_strings else "known"
             what, advice = f"{quoted(str(value))} is not {of}", f"one of: {', '.join(known)}"
+        if instead := REPLACED.get(" ".join((self.prog, *action.option_strings, str(value)))):
+            near, advice = "", f"use `{instead}`"
         raise UsageError(f"{what}{near}", advice=advice)
 
     def error(self, message: str) -> NoReturn:
-        """Print the usage and the message, and exit."""
+        """Print the usage and the message, with what replaces a flag that is gone, and exit."""
         from agent_workbench.core.text.sanitizer import sanitize
 
-        super().error(sanitize(message))
+        flags = {word for word in message.split() if word.startswith("--")}
+        instead = [f"; use `{new}`" for old, new in REPLACED.items() if old.split()[-1] in flags]
+        super().error(sanitize(message) + "".join(instead))
 
 
 def parser(arguments: Sequence[str] | None = None) -> argparse.ArgumentParser:

@@ -42,7 +42,11 @@ NO_KEYS = "keep keys out of files: name the environment variable that holds it i
 KEY_NAME = "api_key_env"
 FORGE_KEY = "forge.token_env"
 NEARLY_THE_SAME = 0.9
-FIXED_WORD, FIXED_ADVICE = "bm25", "remove the key: code is ranked by BM25 with fixed constants"
+GONE = {
+    "bm25": "remove the key: code is ranked by BM25 with fixed constants",
+    "webhook": "remove the key: workers look at the forge each `forge.poll_seconds`",
+}
+"""Words of keys that are no settings any more, and what to do."""
 SECRET_WORDS = {"key", "apikey", "token", "secret", "password", "bearer", "authorization", "credentials"}
 
 
@@ -192,14 +196,14 @@ def _unknown(key: YamlScalar, path: str, known: KnownKeys) -> DocumentError:
     dotted = join(path, key.text)
     here = sorted(child_names(path, known))
     proposal = did_you_mean(key.text, here)
+    if advice := _gone(dotted):
+        return DocumentError(key.start, f"{quoted(dotted)} is no setting", advice)
     # `context_token` is a typing error, not a secret.
     if _names_a_secret(key.text) and "_tokens" not in proposal:
         belongs = (
             FORGE_KEY if FORGE_KEY.startswith(f"{path}.") else join(path if KEY_NAME in here else "model", KEY_NAME)
         )
         return DocumentError(key.start, f"{quoted(dotted)} does not belong in a file", NO_KEYS.format(belongs))
-    if _is_fixed(dotted):
-        return DocumentError(key.start, f"{quoted(dotted)} is no setting", FIXED_ADVICE)
     elsewhere = _key_elsewhere(key.text, path, known)
     proposal = f"; did you mean {elsewhere!r}?" if elsewhere else proposal
     where = f" in {path}" if path else ""
@@ -216,8 +220,9 @@ def _key_elsewhere(name: str, path: str, known: KnownKeys) -> str:
     return next((each for each in plain if each.endswith(f".{name}")), flat[near[0]] if near else "")
 
 
-def _is_fixed(dotted: str) -> bool:
-    return FIXED_WORD in re.split(r"[._]", dotted.lower())
+def _gone(dotted: str) -> str:
+    """Return what to do about a key that is no setting any more; empty for any other."""
+    return next((GONE[word] for word in re.split(r"[._]", dotted.lower()) if word in GONE), "")
 
 
 def _names_a_secret(name: str) -> bool:
@@ -227,8 +232,8 @@ def _names_a_secret(name: str) -> bool:
 
 def _from_text(key: str, text: str, source: str, known: KnownKeys) -> object:
     """Return the value of a key from the text of a variable or a flag; lists are `[a, b]` or `a,b`."""
-    if _is_fixed(key) and not known_key(key, known):
-        raise ConfigError(f"{source}: {quoted(key)} is no setting", advice=FIXED_ADVICE)
+    if not known_key(key, known) and (advice := _gone(key)):
+        raise ConfigError(f"{source}: {quoted(key)} is no setting", advice=advice)
     if is_group(key, known):
         inner = next(each for each in known if each.startswith(f"{key}.") or not known_key(key, known))
         raise ConfigError(f"{source}: {key} is a group of settings", advice=f"name a setting in it, such as {inner}")

@@ -1,3 +1,3 @@
 """Version of the product: packages are built with it, and journals name it."""
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
