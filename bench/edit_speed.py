@@ -19,12 +19,12 @@ from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.http_client.endpoint import Endpoint
 from agent_workbench.adapters.llama_cpp.http_client.json_values import number_at, object_at
-from agent_workbench.adapters.llama_cpp.vocabulary import make_vocabulary, spelled
 from agent_workbench.core.patch.grammar.diff_grammar import EditScope, diff_rules
 from agent_workbench.core.patch.grammar.hunk_rules import editable, text_lines
 from agent_workbench.core.patch.values import FileContent, PatchBounds
 from agent_workbench.core.text.gbnf import literal
 from bench.figures import Figure
+from scripts.tiny_model import make_vocabulary, spelled
 
 Serving = Callable[[int, int], AbstractAsyncContextManager[tuple[Endpoint, int]]]
 Say = Callable[[str], None]

@@ -26,8 +26,6 @@ if __package__ in {None, ""}:  # run as a file: the repository's root is where `
 from agent_workbench.adapters.llama_cpp.http_client.endpoint import Endpoint
 from agent_workbench.adapters.llama_cpp.http_client.json_values import first_at, object_at, text_at
 from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedServer
-from agent_workbench.adapters.llama_cpp.tiny_model import write_tiny_gguf
-from agent_workbench.adapters.llama_cpp.vocabulary import MESSAGE_END, make_vocabulary, spelled
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.fit import fit_constrained_diff, fit_diff
 from agent_workbench.core.patch.grammar.diff_grammar import EditScope, diff_rules
@@ -44,6 +42,7 @@ from bench.edit_sources import given_files, library_files, odd_files
 from bench.edit_speed import Speeds, measure_speeds
 from bench.edit_walk import BrokenPromise, replay
 from bench.figures import Figure
+from scripts.tiny_model import MESSAGE_END, make_vocabulary, spelled, write_tiny_gguf
 
 BOUNDS = PatchBounds(protected_globs=PROTECTED_GLOBS)
 CALL = "\nAction: write_diff\n"

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
-from agent_workbench.adapters.llama_cpp.tiny_model import write_tiny_gguf
 from bench import fleet_dispatch
 from bench.figures import Figure
+from scripts.tiny_model import write_tiny_gguf
 from tests.faults.fleet import Fleet, FleetChaos, check_effects, check_machines
 from tests.faults.fleet_forgery import (
     check_forged_decisions,

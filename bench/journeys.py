@@ -12,8 +12,8 @@ from statistics import median
 
 from msgspec import Struct
 
-from agent_workbench.adapters.llama_cpp.tiny_model import write_tiny_gguf
 from bench.figures import Figure
+from scripts.tiny_model import write_tiny_gguf
 from tests.e2e.journey import KEY_SECONDS, Journey, journey
 from tests.e2e.journeys import ANSWERS, WORDS, clone_to_demo, new_repo, wheel_to_commit
 from tests.fakes.scripted_server import scripted_server

@@ -14,8 +14,8 @@ from statistics import median
 
 import psutil
 
-from agent_workbench.adapters.llama_cpp.tiny_model import write_tiny_gguf
 from bench.figures import Figure
+from scripts.tiny_model import write_tiny_gguf
 from tests.e2e.machine import Machine, bodies
 from tests.fakes.forge_server import bare_remote
 from tests.fakes.gitea_server import gitea_server

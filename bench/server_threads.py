@@ -16,9 +16,9 @@ from statistics import median
 from agent_workbench.adapters.llama_cpp.http_client.endpoint import Endpoint
 from agent_workbench.adapters.llama_cpp.http_client.json_values import object_at, real_at
 from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedServer
-from agent_workbench.adapters.llama_cpp.tiny_model import write_tiny_gguf
 from agent_workbench.core.settings.models import ServingSettings
 from bench.figures import Figure
+from scripts.tiny_model import write_tiny_gguf
 
 VARIABLE = "BENCH_MODEL"
 WORDS = ("def", "area", "width", "height", "return", "sum", "value", "index", "file", "test", "case", "line", "word")

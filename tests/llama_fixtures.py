@@ -16,8 +16,8 @@ from msgspec import Struct
 
 from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
 from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedServer
-from agent_workbench.adapters.llama_cpp.tiny_model import write_tiny_gguf
 from agent_workbench.core.settings.models import ServingSettings
+from scripts.tiny_model import write_tiny_gguf
 
 CONTEXT_TOKENS = 8192
 SMALL_CONTEXT_TOKENS = 2560

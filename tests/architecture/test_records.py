@@ -40,7 +40,6 @@ FREE = {
     "adapters.git.file_access.tree_writer": WORKSPACE,
     "adapters.git.file_access.write_transaction": WORKSPACE,
     "adapters.git.worktree.lifecycle": WORKSPACE,
-    "adapters.llama_cpp.tiny_model": "the model of the demo",
     "adapters.llama_cpp.server.embedded": "a log",
     "subjects.worker.log_verb": "a log, where its user says",
     "cli.output": NULL,

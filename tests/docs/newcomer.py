@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from agent_workbench.adapters.llama_cpp.tiny_model import write_tiny_gguf
+from scripts.tiny_model import write_tiny_gguf
 from tests.architecture.source_tree import ROOT
 from tests.docs.pages import Shell, scenes
 from tests.e2e.machine import LAUNCHER

@@ -12,6 +12,9 @@ from agent_workbench.core.errors import RepoError
 from agent_workbench.system.atomic_files import write_atomically
 from agent_workbench.system.programs import find_program
 
+MODEL = Path(__file__).with_name("demo-model.gguf")
+"""The model: random weights, as `scripts/tiny_model.py` writes them, for a server that is forced to answer."""
+
 CART = '''\
 """A shopping cart. Prices are whole cents."""
 
@@ -226,12 +229,21 @@ SCRIPTS = {
 }
 
 
-def write_sample(folder: Path, model_path: Path) -> None:
+_SETTINGS = f"""\
+# The demo's settings.
+model:
+  path: {MODEL}
+  context_tokens: 16384
+python: {sys.executable}
+"""
+
+
+def write_sample(folder: Path) -> None:
     """Write the sample repo to `folder` (created, must be empty) and commit it; raise `RepoError` if git fails."""
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
         raise RepoError(f"{folder} is not empty", advice="name another folder for the demo")
-    for path, text in {**FILES, ".agent.yml": _settings(model_path)}.items():
+    for path, text in {**FILES, ".agent.yml": _SETTINGS}.items():
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(target, text.encode())
@@ -245,10 +257,6 @@ def write_sample(folder: Path, model_path: Path) -> None:
         _git(folder, "config", name, value)
     _git(folder, "add", "--all")
     _git(folder, "commit", "--quiet", "-m", "A cart that forgets quantities")
-
-
-def _settings(model_path: Path) -> str:
-    return f"# The demo's settings.\nmodel:\n  path: {model_path}\n  context_tokens: 16384\npython: {sys.executable}\n"
 
 
 def _git(folder: Path, *arguments: str) -> None:

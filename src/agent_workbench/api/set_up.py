@@ -83,19 +83,14 @@ async def local_models(invocation: Invocation) -> "FoundModels":
 
 
 async def write_demo(folder: Path, invocation: Invocation) -> Invocation:
-    """Write the demo's model and repository, trust its settings, and return the invocation that opens it."""
+    """Write the demo's repository, trust its settings, and return the invocation that opens it."""
 
     def write() -> None:
         from agent_workbench.adapters.demo import write_sample
-        from agent_workbench.adapters.llama_cpp.tiny_model import write_tiny_gguf
-        from agent_workbench.system.atomic_files import make_directories, storage_error
-        from agent_workbench.system.user_dirs import cache_dir
+        from agent_workbench.system.atomic_files import storage_error
 
-        model = cache_dir() / "demo-model.gguf"
         try:
-            make_directories(model.parent)
-            write_tiny_gguf(model)
-            write_sample(folder, model)
+            write_sample(folder)
         except OSError as error:
             raise storage_error(f"the demo cannot be written to {error.filename or folder}", error) from error
 

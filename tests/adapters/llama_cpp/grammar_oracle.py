@@ -19,10 +19,9 @@ from agent_workbench.adapters.llama_cpp.http_client.endpoint import Endpoint
 from agent_workbench.adapters.llama_cpp.http_client.gbnf import with_prefix
 from agent_workbench.adapters.llama_cpp.http_client.json_values import text_at
 from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedServer
-from agent_workbench.adapters.llama_cpp.tiny_model import write_tiny_gguf
-from agent_workbench.adapters.llama_cpp.vocabulary import MESSAGE_END, make_vocabulary
 from agent_workbench.core.settings.models import ServingSettings
 from agent_workbench.core.text.gbnf import literal
+from scripts.tiny_model import MESSAGE_END, make_vocabulary, write_tiny_gguf
 
 # Put before each sentence and each grammar, or the empty text would often be the answer. Two letters: one is a token.
 _MARK = "\x02\x02"

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from gguf import GGUFReader, GGUFValueType, GGUFWriter
 
-from agent_workbench.adapters.llama_cpp.tiny_model import write_tiny_gguf
+from scripts.tiny_model import write_tiny_gguf
 
 _CONVOLVED = 3
 

@@ -1,13 +1,11 @@
 import hashlib
-import os
 import time
 from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.llama_cpp.tiny_model import Template, write_tiny_gguf
-from agent_workbench.adapters.llama_cpp.vocabulary import byte_letters, make_vocabulary, spelled
-from agent_workbench.core.errors import StorageError, UsageError
+from agent_workbench.adapters.demo import MODEL
+from scripts.tiny_model import Template, byte_letters, make_vocabulary, spelled, write_tiny_gguf
 from tests.llama_fixtures import LlamaServer
 
 
@@ -48,23 +46,14 @@ def test_extra_tokens_change_no_number_and_no_merge_leads_to_them() -> None:
     assert list(more.extra.values()) == [len(plain.tokens), len(plain.tokens) + 1]
 
 
-def test_a_place_that_cannot_be_written_to_is_said(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="cannot be written"):
-        write_tiny_gguf(tmp_path / "none" / "tiny.gguf")
-
-
-def test_takes_the_place_of_a_file_without_touching_it(tmp_path: Path) -> None:
-    path = tmp_path / "tiny.gguf"
-    write_tiny_gguf(path)
-    with path.open("rb") as held:
-        write_tiny_gguf(path, seed=2)
-        assert os.fstat(held.fileno()).st_nlink == 0
-    assert [found.name for found in tmp_path.iterdir()] == ["tiny.gguf"]
+def test_the_model_of_the_demo_is_what_the_writer_writes(tmp_path: Path) -> None:
+    write_tiny_gguf(tmp_path / "tiny.gguf")
+    assert _hash(tmp_path / "tiny.gguf") == _hash(MODEL)
 
 
 @pytest.mark.parametrize("text", ["", "a", " the"])
 def test_refuses_extra_tokens_that_are_there_already(text: str) -> None:
-    with pytest.raises(UsageError, match="token already"):
+    with pytest.raises(ValueError, match="token already"):
         make_vocabulary([text])
 
 

@@ -9,7 +9,6 @@ import pytest
 from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
 from agent_workbench.adapters.llama_cpp.scripted_model import ScriptedModel
 from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedModel, EmbeddedServer
-from agent_workbench.adapters.llama_cpp.tiny_model import Template, write_tiny_gguf
 from agent_workbench.core.events import InterruptCause, ModelAnswered, ModelInterrupted, ModelObserved, TaskCommitted
 from agent_workbench.core.model import (
     AnswerEnd,
@@ -24,6 +23,7 @@ from agent_workbench.core.model import (
 )
 from agent_workbench.core.settings.models import ServingSettings
 from agent_workbench.engine.prompt.messages import build_parts
+from scripts.tiny_model import Template, write_tiny_gguf
 from tests.engine.stage import FINISH, OPEN, a_stage, call, change
 from tests.engine.test_executor import run
 from tests.fakes.faulty_server import END, PROPS, FaultyServer, as_json, delta, event, stream

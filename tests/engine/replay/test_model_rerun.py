@@ -8,7 +8,6 @@ import pytest
 
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedModel, EmbeddedServer
-from agent_workbench.adapters.llama_cpp.tiny_model import write_tiny_gguf
 from agent_workbench.core.events import PromptBuilt, Recorded
 from agent_workbench.core.history.replay_marks import ReproducedPrompt
 from agent_workbench.core.ports.model import Model
@@ -18,6 +17,7 @@ from agent_workbench.core.settings.models import ModelSettings, ServingSettings
 from agent_workbench.engine.replay.model_rerun import rerun_with_model
 from agent_workbench.engine.replay.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended
+from scripts.tiny_model import write_tiny_gguf
 from tests.adapters.git.user import make_repo
 from tests.engine.front import in_front_of
 from tests.engine.stage import OPEN, a_stage, call

@@ -9,9 +9,9 @@ import pytest
 from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
 from agent_workbench.adapters.llama_cpp.http_client.gbnf import Thinking, sentence_grammar, with_thought
 from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedModel, EmbeddedServer
-from agent_workbench.adapters.llama_cpp.tiny_model import Template, write_tiny_gguf
 from agent_workbench.core.model import StopCause
 from agent_workbench.core.settings.models import ServingSettings
+from scripts.tiny_model import Template, write_tiny_gguf
 from tests.adapters.llama_cpp.answers import ask, collect
 from tests.adapters.llama_cpp.contract import SENTENCE
 from tests.fakes.faulty_server import END, PROPS, FaultyServer, as_json, delta, event, stream

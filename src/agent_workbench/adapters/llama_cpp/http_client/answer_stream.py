@@ -3,6 +3,7 @@
 import re
 from collections.abc import Generator, Iterator
 
+from agent_workbench.adapters.llama_cpp.http_client.gbnf import THOUGHT_END, THOUGHT_START
 from agent_workbench.adapters.llama_cpp.http_client.json_values import (
     JsonObject,
     first_at,
@@ -13,7 +14,6 @@ from agent_workbench.adapters.llama_cpp.http_client.json_values import (
     text_at,
 )
 from agent_workbench.adapters.llama_cpp.http_client.server_errors import model_error, overflow, server_error_in
-from agent_workbench.adapters.llama_cpp.vocabulary import THOUGHT_END, THOUGHT_START
 from agent_workbench.core.errors import ModelRefused, ModelUnavailable
 from agent_workbench.core.model import (
     AnswerEnd,

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.http_client.context_size import LoadedContext, find_context, loaded_context
 from agent_workbench.adapters.llama_cpp.http_client.endpoint import Endpoint, Reply
-from agent_workbench.adapters.llama_cpp.http_client.gbnf import Thinking
+from agent_workbench.adapters.llama_cpp.http_client.gbnf import THOUGHT_START, Thinking
 from agent_workbench.adapters.llama_cpp.http_client.json_values import (
     JsonObject,
     list_at,
@@ -28,7 +28,6 @@ from agent_workbench.adapters.llama_cpp.http_client.token_counts import (
     find_tokenizer,
 )
 from agent_workbench.adapters.llama_cpp.http_client.turns import Backoff, OnStatus
-from agent_workbench.adapters.llama_cpp.vocabulary import THOUGHT_START
 from agent_workbench.core.errors import ModelRefused, ModelUnavailable
 from agent_workbench.core.model import ModelFacts
 from agent_workbench.core.text.sanitizer import sanitize_line

@@ -5,9 +5,11 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from agent_workbench.adapters.llama_cpp.http_client.token_counts import Token
-from agent_workbench.adapters.llama_cpp.vocabulary import THOUGHT_END, THOUGHT_START
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.text.gbnf import literal
+
+THOUGHT_START = "<think>"
+THOUGHT_END = "</think>"
 
 # Literals, character classes and comments, in which a name is not a reference to a rule; then names.
 _TOKENS = re.compile(r'"(?:\\.|[^"\\])*"|\[(?:\\.|[^\]\\])*\]|#[^\n]*|[A-Za-z0-9-]+', re.DOTALL)

@@ -1,27 +1,139 @@
-"""Writer of a tiny llama model with random weights, which a real server loads at once."""
+"""Writer of a tiny llama model with random weights, which a real server loads at once.
+
+The demo's model is one; `python -m scripts.tiny_model FILE` writes it anew. Tests and benches write others.
+"""
 
 import math
-import os
 import struct
+import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from itertools import count, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from agent_workbench.adapters.llama_cpp.vocabulary import (
-    END_OF_TEXT,
-    MESSAGE_END,
-    THOUGHT_END,
-    Vocabulary,
-    make_vocabulary,
-    spelled,
-)
-from agent_workbench.core.errors import StorageError
+from msgspec import Struct, field
+
+from agent_workbench.adapters.llama_cpp.http_client.gbnf import THOUGHT_END, THOUGHT_START
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 Template = Literal["plain", "think", "hybrid"]
+
+END_OF_TEXT = "<|endoftext|>"
+MESSAGE_START = "<|im_start|>"
+MESSAGE_END = "<|im_end|>"
+
+# With these a prompt has about as many tokens as words and signs. A merge adds one letter, so every prefix is a token
+# as well. Common words come first, because the tokenizer merges in this order.
+_WORDS = (
+    "the and that for with not you are this from have was which when will task test tests file files line lines step"
+    " return import class self def None True False assert raise error value name path text type list dict string int"
+    " Thought: Action: Observation: plan diff patch change changed read write run code function module print index"
+    " because should first next then there only must after before content passed failed expected result command"
+    " pytest python src init main core true false null"
+)
+_SIGNS = (
+    "    ",
+    "\n    ",
+    "\n\n",
+    "():",
+    '": "',
+    '", "',
+    "---",
+    "+++",
+    "@@",
+    "==",
+    "->",
+    "('",
+    "')",
+    '("',
+    '")',
+    "__",
+    "b/",
+)
+
+
+@cache
+def byte_letters() -> tuple[str, ...]:
+    """Return the printable letter that stands for each of the 256 bytes in a byte-level vocabulary (GPT-2's table)."""
+    itself = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = iter(range(0x100, 0x200))
+    return tuple(chr(byte) if byte in itself else chr(next(others)) for byte in range(256))
+
+
+def spelled(text: str) -> str:
+    """Return `text` in the letters of a byte-level vocabulary."""
+    letters = byte_letters()
+    return "".join(letters[byte] for byte in text.encode())
+
+
+class Vocabulary(Struct):
+    """Tokens, the merges that produce them, and the special tokens.
+
+    `extra` has the numbers of whole texts that no merge produces: a tokenizer never returns one, a sampler may.
+    """
+
+    tokens: list[str] = field(default_factory=lambda: list(byte_letters()))
+    merges: list[str] = field(default_factory=list)
+    control: dict[str, int] = field(default_factory=dict)
+    marks: dict[str, int] = field(default_factory=dict)
+    extra: dict[str, int] = field(default_factory=dict)
+
+    def add(self, token: str) -> int:
+        """Append a token and return its number."""
+        self.tokens.append(token)
+        return len(self.tokens) - 1
+
+
+def make_vocabulary(extra_tokens: Sequence[str] = (), size: int = 0) -> Vocabulary:
+    """Return the tiny model's vocabulary; the numbers of everything but `extra_tokens` never change.
+
+    Invented words that no merge produces fill it up to `size`, so that a sampler does as much work as with a real
+    model. Raises `ValueError` for an extra token that exists already.
+    """
+    made = Vocabulary()
+    known = set(made.tokens)
+    for left, right in _joins():
+        if left + right not in known:
+            known.add(left + right)
+            made.merges.append(f"{left} {right}")
+            made.add(left + right)
+    for name in (END_OF_TEXT, MESSAGE_START, MESSAGE_END):
+        made.control[name] = made.add(name)
+    for name in (THOUGHT_START, THOUGHT_END):
+        made.marks[name] = made.add(name)
+    known.update(made.tokens)
+    for text in dict.fromkeys(extra_tokens):
+        # A server aborts on a duplicate token.
+        if spelled(text) in known or not text:
+            raise ValueError(f"{text!r} is a token already, or nothing, and cannot be an extra one")
+        made.extra[text] = made.add(spelled(text))
+    known.update(made.tokens)
+    unheard = (word for word in _made_up_words() if word not in known)
+    while len(made.tokens) < size:
+        made.add(next(unheard))
+    return made
+
+
+def _made_up_words() -> Iterator[str]:
+    """Yield invented words without end, each once, in byte-level letters; half of them start with a space."""
+    syllables = [consonant + vowel for consonant in "bcdfghjklmnpqrstvwxz" for vowel in "aeiou"]
+    for length in count(2):
+        for parts in product(syllables, repeat=length):
+            word = "".join(parts)
+            yield from (spelled(f" {word}"), word)
+
+
+def _joins() -> Iterator[tuple[str, str]]:
+    """Yield the merges: each word grows by one letter at a time, alone and after a space."""
+    for text in (*(form for word in _WORDS.split() for form in (" " + word, word)), *_SIGNS):
+        whole = spelled(text)
+        for cut in range(1, len(whole)):
+            yield whole[:cut], whole[cut]
+
 
 _WIDTH = 64
 _LAYERS = 1
@@ -67,21 +179,13 @@ def write_tiny_gguf(
 
     With `vocabulary_tokens` it has at least so many (120,000 make 61 MB). An extra token is a whole text that the
     tokenizer never produces, and that the model never says without a bias.
-    Raises `StorageError` if the file cannot be written, `UsageError` for an extra token that exists already.
+    Raises `OSError` if the file cannot be written, `ValueError` for an extra token that exists already.
     """
     vocabulary = make_vocabulary(extra_tokens, vocabulary_tokens)
     values = {**_description(context_tokens), **_tokenizer(vocabulary, _TEMPLATES[template])}
-    # A server may be reading the file that is replaced.
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as file:
-            for piece in _gguf(values, _weights(vocabulary, seed)):
-                file.write(piece)
-        part.replace(path)
-    except OSError as error:
-        raise StorageError(f"{path} cannot be written: {error.strerror}") from error
-    finally:
-        part.unlink(missing_ok=True)
+    with path.open("wb") as file:
+        for piece in _gguf(values, _weights(vocabulary, seed)):
+            file.write(piece)
     return vocabulary.extra
 
 
@@ -225,3 +329,7 @@ def _likelihood(token: str) -> float:
     if len(token) == 1 and not token.isascii() and token not in {spelled(" "), spelled("\n")}:
         return _NEVER
     return math.log((2 if len(token) > 1 else 1) / 1000)
+
+
+if __name__ == "__main__":
+    write_tiny_gguf(Path(sys.argv[1]))
