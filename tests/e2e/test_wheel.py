@@ -12,6 +12,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from agent_workbench.core.extras import Extra
+from agent_workbench.core.version import __version__
 from tests.e2e.calc import calc_repo
 from tests.e2e.machine import CHECKOUT, Done, Machine
 
@@ -62,7 +63,7 @@ def call(machine: Machine, installed: Path, *arguments: str, cwd: Path) -> Done:
 def test_it_says_its_version(machine: Machine, installed: Path) -> None:
     done = call(machine, installed, "--version", cwd=machine.home)
     assert (done.code, done.err) == (0, "")
-    assert done.out.startswith("agent 0.")
+    assert done.out == f"agent {__version__}\n"
 
 
 def test_it_brings_what_is_not_python(installed: Path) -> None:

@@ -460,7 +460,7 @@ async def test_a_chat_takes_no_task_and_no_plan(tmp_path: Path) -> None:
             assert await front.notice(AbortTask()) == "nothing is being answered"
             assert isinstance(await front.outcome(PinChunk("answer.txt:1")), Refused)
             assert isinstance(await front.outcome(SayToModel(" ")), Refused)
-            assert isinstance(await front.outcome(SayToModel("x" * 9_000)), Refused)
+            assert isinstance(await front.outcome(SayToModel("x" * 17_000)), Refused)
 
 
 async def test_after_a_kill_the_open_message_is_answered_and_a_started_call_is_not_repeated(tmp_path: Path) -> None:
