@@ -1,10 +1,12 @@
 """Every state of the panes and of the gate, by name, for pictures."""
 
 from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agent_workbench.adapters.journal.reader import read_journal
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.consult.attempts import AttemptVerdict, ConsultAttempt, EndpointTier
 from agent_workbench.core.events import (
@@ -197,11 +199,11 @@ def _waiting() -> ScriptedSession:
 
 
 def readme() -> ScriptedSession:
-    """Return the session of the README's picture: the second diff waits after the first one failed."""
-    answer, proposal = runs.diff_step(50, runs.RIGHT)
-    return ScriptedSession(*runs.up_to_reflexion(), *answer, ActionProposed(proposal))
+    """Return the session of the README's picture: a diff of Qwen2.5-Coder 1.5B waits, as it was recorded."""
+    return ScriptedSession(*(each.event for each in read_journal(README_SESSION).events))
 
 
+README_SESSION = Path(__file__).parent / "readme_session"
 NO_PLAN = "there is no memory/plans/PLAN.yaml"
 NO_SERVER = TroubleMet("model", "no server answers at http://127.0.0.1:8080", "start llama-server, then press t")
 REVIEW = """\

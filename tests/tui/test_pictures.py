@@ -108,7 +108,7 @@ async def test_other_colours(theme: str, pytestconfig: pytest.Config, tmp_path: 
 
 
 async def test_the_picture_in_the_readme_is_how_it_looks(pytestconfig: pytest.Config) -> None:
-    async with driving(readme(), README_SIZE) as bench:
+    async with driving(await asyncio.to_thread(readme), README_SIZE) as bench:
         await bench.until(lambda: not [each for each in bench.app.workers if each.group == "colours"])
         picture = normalize_svg(bench.app.export_screenshot(title="Agent Workbench"))
     if pytestconfig.option.update_snapshots:
