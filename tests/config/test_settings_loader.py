@@ -149,6 +149,7 @@ FAULTY = [
     ("retrieval: {bm25: {}}\n", ".agent.yml:1:13: 'retrieval.bm25' is no setting"),
     ("bm25_k1: 1.2\n", ".agent.yml:1:1: 'bm25_k1' is no setting"),
     ("forge: {webhook_secret_env: X}\n", ".agent.yml:1:9: 'forge.webhook_secret_env' is no setting"),
+    ("hooks: {webhook: {comand: x}}\n", ".agent.yml:1:19: unknown key 'comand' in hooks.webhook"),
     ("retrieval: {chunker: {overlap: 3}}\n", ".agent.yml:1:23: unknown key 'overlap' in retrieval.chunker"),
     (
         "memory_summarise_threshold: 9\n",

@@ -3,6 +3,7 @@
 The answers of a task are in the order of its requests, reflexions included. For a rejected diff there is another one.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -229,21 +230,12 @@ SCRIPTS = {
 }
 
 
-_SETTINGS = f"""\
-# The demo's settings.
-model:
-  path: {MODEL}
-  context_tokens: 16384
-python: {sys.executable}
-"""
-
-
 def write_sample(folder: Path) -> None:
     """Write the sample repo to `folder` (created, must be empty) and commit it; raise `RepoError` if git fails."""
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
         raise RepoError(f"{folder} is not empty", advice="name another folder for the demo")
-    for path, text in {**FILES, ".agent.yml": _SETTINGS}.items():
+    for path, text in {**FILES, ".agent.yml": _settings()}.items():
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(target, text.encode())
@@ -257,6 +249,11 @@ def write_sample(folder: Path) -> None:
         _git(folder, "config", name, value)
     _git(folder, "add", "--all")
     _git(folder, "commit", "--quiet", "-m", "A cart that forgets quantities")
+
+
+def _settings() -> str:
+    path, python = (json.dumps(str(each)) for each in (MODEL, sys.executable))
+    return f"# The demo's settings.\nmodel:\n  path: {path}\n  context_tokens: 16384\npython: {python}\n"
 
 
 def _git(folder: Path, *arguments: str) -> None:

@@ -44,9 +44,9 @@ FORGE_KEY = "forge.token_env"
 NEARLY_THE_SAME = 0.9
 GONE = {
     "bm25": "remove the key: code is ranked by BM25 with fixed constants",
-    "webhook": "remove the key: workers look at the forge each `forge.poll_seconds`",
+    "webhook_secret_env": "remove the key: workers look at the forge each `forge.poll_seconds`",
 }
-"""Words of keys that are no settings any more, and what to do."""
+"""Keys, or words of keys, that are no settings any more, and what to do."""
 SECRET_WORDS = {"key", "apikey", "token", "secret", "password", "bearer", "authorization", "credentials"}
 
 
@@ -222,7 +222,7 @@ def _key_elsewhere(name: str, path: str, known: KnownKeys) -> str:
 
 def _gone(dotted: str) -> str:
     """Return what to do about a key that is no setting any more; empty for any other."""
-    return next((GONE[word] for word in re.split(r"[._]", dotted.lower()) if word in GONE), "")
+    return next((GONE[name] for name in GONE if re.search(rf"(?:^|[._]){name}(?:[._]|$)", dotted.lower())), "")
 
 
 def _names_a_secret(name: str) -> bool:
