@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from msgspec import Struct
 
 from tests.adapters.git.fingerprint import fingerprint
@@ -196,10 +197,8 @@ def test_it_is_the_same_when_it_is_made_again(demo: Demo) -> None:
 
 
 def test_a_model_that_says_something_else_stops_the_comparison(demo: Demo) -> None:
-    settings = (demo.repo / ".agent.yml").read_text()
-    found = re.search(r"path: (\S+)", settings)
-    assert found is not None
-    done = demo.machine.agent("replay", "--against", found[1], "--json", cwd=demo.repo)
+    model = yaml.safe_load((demo.repo / ".agent.yml").read_text())["model"]["path"]
+    done = demo.machine.agent("replay", "--against", model, "--json", cwd=demo.repo)
     first, summed_up = done.events
     assert done.code == 8
     assert (first["prompt"], first["identical"], first["remark"]) == (1, False, "")

@@ -1,12 +1,14 @@
 """Who starts a command may be killed at any time; the command does not outlive it by more than a second."""
 
 import asyncio
+import contextlib
 import os
 import shlex
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -67,11 +69,28 @@ asyncio.run(main())
 """
 
 
+@contextlib.contextmanager
+def running(command: list[str], folder: Path, output: int | None = None) -> Iterator[subprocess.Popen[bytes]]:
+    """Run what is to be killed; it is so too where the test fails before that, which would wait for it otherwise."""
+    with subprocess.Popen(command, cwd=folder, stdout=output, stderr=subprocess.DEVNULL) as parent:
+        try:
+            yield parent
+        finally:
+            parent.kill()
+
+
 def is_gone(process: psutil.Process) -> bool:
     try:
         return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:  # it went between the two questions
         return True
+
+
+def arguments(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):  # it ended since it was listed
+        return []
 
 
 async def survivors(family: list[psutil.Process]) -> list[psutil.Process]:
@@ -90,8 +109,7 @@ async def test_nothing_outlives_the_workbench(kind: str, number: signal.Signals,
         pytest.skip("machine lacks: child subreapers (Linux)")
     (tmp_path / "family.py").write_text(FAMILY)
     line = f"{sys.executable} -I -S family.py & {sys.executable} -I -S -c 'while True: pass' & wait"
-    parent = subprocess.Popen([sys.executable, "-c", PARENT, line, kind], cwd=tmp_path, stderr=subprocess.DEVNULL)
-    with parent:
+    with running([sys.executable, "-c", PARENT, line, kind], tmp_path) as parent:
         deadline = time.monotonic() + 60
         while not ((tmp_path / "started").exists() and (tmp_path / "daemon").exists()):
             assert time.monotonic() < deadline
@@ -108,14 +126,14 @@ async def test_nothing_outlives_the_workbench(kind: str, number: signal.Signals,
 async def test_no_command_that_is_left_running_outlives_the_workbench(number: signal.Signals, tmp_path: Path) -> None:
     program = f"import os; os.chdir(os.environ['TMPDIR']){FAMILY}".replace('open("started", "w").close()', "")
     command = [sys.executable, "-c", PARENT, f"{sys.executable} -I -S -c {shlex.quote(program)}", "left running"]
-    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL) as parent:
+    with running(command, tmp_path) as parent:
         deadline = time.monotonic() + 60
         family: list[psutil.Process] = []
-        while sum("-S" in each.cmdline() and "TMPDIR" in str(each.cmdline()[-1:]) for each in family) < 2:
+        while sum("-S" in words and "TMPDIR" in words[-1] for words in map(arguments, family)) < 2:
             assert time.monotonic() < deadline
             assert parent.poll() is None
             await asyncio.sleep(0.01)
-            family = [each for each in psutil.Process(parent.pid).children(recursive=True) if not is_gone(each)]
+            family = psutil.Process(parent.pid).children(recursive=True)
         os.kill(parent.pid, number)
         assert await survivors(family) == []
 
@@ -123,7 +141,7 @@ async def test_no_command_that_is_left_running_outlives_the_workbench(number: si
 @pytest.mark.usefixtures("needs_sandbox")
 async def test_no_server_of_tools_outlives_the_workbench(tmp_path: Path) -> None:
     command = [sys.executable, "-c", SERVING, str(Path(mcp_server.__file__))]
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as parent:
+    with running(command, tmp_path, subprocess.PIPE) as parent:
         assert parent.stdout is not None
         assert await asyncio.to_thread(parent.stdout.readline) == b"listed\n"
         family = psutil.Process(parent.pid).children(recursive=True)

@@ -45,8 +45,8 @@ async def test_an_early_end_frees_the_slot(llama_server: LlamaServer, model: Lla
         while (slot := await _slot(llama_server))["is_processing"]:  # noqa: ASYNC110 - a slot sets no event
             # Asked too often, the server does not come to look whether anybody listens.
             await asyncio.sleep(0.2)
-    # Had it gone on to its end, the slot would hold all 7000.
-    assert number_at(slot, "n_prompt_tokens") < 4000
+    # Had it gone on to its end, the slot would hold them all; how many it had by then is the machine's speed.
+    assert number_at(slot, "n_prompt_tokens") < 7000
 
 
 async def test_many_streams_one_after_the_other(model: LlamaCppModel) -> None:
