@@ -150,6 +150,26 @@ def test_what_the_user_did_since_stays_where_a_prompt_is_answered_again(end: str
     assert "WRONG" not in told
 
 
+def test_what_a_later_attempt_looked_at_goes_with_it() -> None:
+    """Each attempt would look the same up again, and say the same about it."""
+    started = replace(STARTED, definition=replace(STARTED.definition, accept_tests=("test",)), wording=e.FAILING_FIRST)
+
+    def attempt(words: str) -> list[e.Event]:
+        built, found = (
+            e.PromptBuilt(1, Purpose.EXECUTOR, 1, 1, "sha"),
+            e.ActionFinished(P1, e.ActionResult.OK, "it is so"),
+        )
+        looked = e.ModelAnswered(1, f"LOOK {words}", AnswerFigures(), "")
+        changed = e.ModelAnswered(2, f"CHANGE {words}", AnswerFigures(), "")
+        applied = (e.ActionProposed(DIFF), e.PatchApplied(P1, ("a",), "sha", "u"))
+        return [built, looked, found, built, changed, *applied, e.StepUndone(P1, 2, ("a",), "t", afresh=True)]
+
+    story = [started, e.CodeRetrieved("q", CHUNKS), *attempt("first")]
+    first = build_parts(state_of(story), Purpose.EXECUTOR)
+    assert [part.text for part in first if "LOOK" in part.text or "CHANGE" in part.text] == ["LOOK first"]
+    assert build_parts(state_of([*story, *attempt("second"), *attempt("third")]), Purpose.EXECUTOR) == first
+
+
 @settings(max_examples=50)
 @given(st.lists(steps(), min_size=1, max_size=5), NOISE)
 def test_prompts_only_grow_at_their_end(told: list[list[e.Event]], first: list[e.Event]) -> None:

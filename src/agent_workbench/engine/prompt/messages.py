@@ -134,9 +134,10 @@ class _Growth:
         self._added: set[str] = set()
         self._reviewed = self._wording >= LEAVES_OUT
         self._skills: SkillsChosen | None = None
-        # Parts and shown places of the newest prompt, and of the one that led to the first diff in effect.
+        # Parts and shown places of the newest prompt, and of the one that led to the first diff in effect. What a later
+        # attempt looked at before its diff is given up with it: a small model goes by its own words in the prompt.
         self._newest = self._unchanged = _Prompt((), frozenset())
-        self._diffs = 0
+        self._diffs, self._afresh = 0, False
 
     def take(self, number: int, recorded: Recorded) -> None:
         """Add the parts of the event at this index of the run's history."""
@@ -148,10 +149,10 @@ class _Growth:
         if self._aside and isinstance(event, ABOUT_NOTES):
             return
         if isinstance(event, PatchApplied):
-            self._unchanged = self._unchanged if self._diffs else self._newest
+            self._unchanged = self._unchanged if self._diffs or self._afresh else self._newest
             self._diffs += 1
         elif isinstance(event, StepUndone):
-            self._diffs -= 1
+            self._diffs, self._afresh = self._diffs - 1, event.afresh
         match event:
             case ScratchpadChanged() if event.task != self._run.task:
                 pass
@@ -265,14 +266,15 @@ class _Growth:
         self._shown = set()
         parts += ((recorded.seq, part) for part in self._new_parts(recorded))
         parts.append((recorded.seq, Part(Role.USER, "observation", f"{failing}\n\n{RED_BEFORE}")))
-        self._parts, self._unseen, self._asked, self._diffs = parts, [], False, 0
+        self._parts, self._unseen, self._asked = parts, [], False
+        self._diffs, self._afresh = 0, False
         self._shown = {chunk.place for chunk in chunks_shown_by(recorded.event)}
         self._newest = self._unchanged = _Prompt(tuple(parts), frozenset(self._shown))
 
     def _begin_anew(self, history: Sequence[Recorded], recorded: Recorded, event: ContextCompacted) -> None:
         compacted = compacted_parts(history, event, self._numbers)
         self._parts = [(-1, self._rules), *((recorded.seq, part) for part in compacted)]
-        self._unseen, self._asked = [], False
+        self._unseen, self._asked, self._afresh = [], False, False
         self._skills = newest_skills(history)
         newer = [each.event for each in without_summaries(history) if each.seq > event.through_seq]
         self._shown = {chunk.place for each in (event, *newer) for chunk in chunks_shown_by(each)}

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import takewhile
+from itertools import pairwise, takewhile
 
 from msgspec import Struct
 
@@ -16,6 +16,10 @@ LEAST_CLOSING_LINES = 3
 # A string or comment that is a statement of its own, at the start of a line; with its prefix in Python.
 _BLOCKS = (('"""', '"""'), ("'''", "'''"), ("/*", "*/"), ("<!--", "-->"), ("{-", "-}"), ("=begin", "=end"))
 _LINE_COMMENTS = ("#", "//", "--", ";", "%")
+_PYTHON = (".py", ".pyi")
+_ABOVE_BODY = (":", '"', "'")
+"""Ends of a line of Python below which `...` is a body: a signature, a docstring."""
+_DOCTEST = (">>>", "...")
 _REST = frozenset({"rest", "remaining", "remainder", "existing", "other", "previous", "unchanged", "omitted", "more"})
 _GONE = frozenset({"unchanged", "same", "omitted", "before", "above", "code", "here"})
 _DEFINITION = re.compile(
@@ -69,12 +73,15 @@ def with_left_out(
             advice="give the file its whole new text; a file is removed by a diff only",
         )
     standing = {line.strip() for line in old}
-    for line in new:
-        if _stands_for_text(line.strip()) and line.strip() not in standing:
+    for above, line in pairwise(["", *filter(None, map(str.strip, new))]):
+        if _stands_for_text(line, above) and line not in standing:
             raise PartialRewrite(
-                f"{name} leaves text out: {line.strip()[:80]!r}",
-                advice="write every line of the piece, those that stay too",
+                f"{name} leaves text out: {line[:80]!r}", advice="write every line of the piece, those that stay too"
             )
+    if path.endswith(_PYTHON) and _opens_block(new) and not _opens_block(old):
+        raise PartialRewrite(
+            f"{name} ends where a body has to begin", advice="write every line of the piece, to its end"
+        )
     lines, repairs = _with_definitions(name, path, old, new)
     if whole:
         lines, kept = _with_closing_text(path, old, lines)
@@ -82,13 +89,22 @@ def with_left_out(
     return lines, repairs
 
 
-def _stands_for_text(line: str) -> bool:
-    """Return True for a comment in place of lines that were left out, such as `# ... rest unchanged`."""
+def _opens_block(lines: Sequence[str]) -> bool:
+    """Return True for Python that ends with a line such as `def total(cart) -> int:`, comments below it left aside."""
+    last = next((line for line in map(str.strip, reversed(lines)) if line and not line.startswith("#")), "")
+    return last.partition("  #")[0].endswith(":")
+
+
+def _stands_for_text(line: str, above: str) -> bool:
+    """Return True for a comment in place of lines that were left out, such as `# ... rest unchanged`.
+
+    `above` is the line before it. Three dots alone may be a whole body of Python, or a line of a doctest.
+    """
     if not line.startswith(_COMMENTS):
         return False
     words, dots = set(re.findall("[a-z]+", line.lower())), "..." in line or "…" in line
     if not words:
-        return dots and line not in {"...", "…"}
+        return dots and not (line == "..." and (above.endswith(_ABOVE_BODY) or above.startswith(_DOCTEST)))
     rest = words & _REST
     return bool(rest) and (dots or (rest != {"existing"} and bool(words & _GONE) and len(words) <= 8))
 
