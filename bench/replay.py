@@ -22,11 +22,10 @@ from agent_workbench.core.intents import GoToEvent
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.ports.session_host import SessionHandle
 from agent_workbench.core.session_request import SessionRequest
-from agent_workbench.subjects.knowledge.view import view_scratchpad
 from agent_workbench.views.code import shown_code_snapshots, view_code
 from agent_workbench.views.gate.diff_pane import view_diff
 from agent_workbench.views.gate.gate_bar import view_gate
-from agent_workbench.views.plan import view_plan
+from agent_workbench.views.plan import view_plan, view_scratchpad
 from agent_workbench.views.receipt.receipt import view_receipt
 from agent_workbench.views.sessions.record_search import search_events
 from agent_workbench.views.sessions.timeline import view_replay, view_timeline

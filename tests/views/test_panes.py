@@ -44,7 +44,6 @@ from agent_workbench.core.repo.workspace import MergeOutcome
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.tools.spec import ToolSpec
-from agent_workbench.subjects.knowledge.view import view_scratchpad
 from agent_workbench.views.code import (
     CodeState,
     index_line,
@@ -57,7 +56,7 @@ from agent_workbench.views.code import (
 )
 from agent_workbench.views.gate.diff_pane import view_diff
 from agent_workbench.views.gate.gate_bar import GateAct, GateMode, acts_for, view_gate
-from agent_workbench.views.plan import view_plan
+from agent_workbench.views.plan import view_plan, view_scratchpad
 from agent_workbench.views.sessions.timeline import view_replay
 from agent_workbench.views.status import view_status
 from agent_workbench.views.transcript.model_blocks import AnswerParts, split_answer

@@ -21,9 +21,6 @@ from agent_workbench.bootstrap.stores import (
     system_clock,
 )
 from agent_workbench.core.session_request import Invocation
-from agent_workbench.subjects.hooks.wiring import hook_commands
-from agent_workbench.subjects.inbox.wiring import repo_decisions
-from agent_workbench.subjects.playbooks.wiring import playbooks
 
 if TYPE_CHECKING:  # heavy; a verb loads only what it needs
     from agent_workbench.adapters.git.repository import Repository
@@ -33,9 +30,11 @@ if TYPE_CHECKING:  # heavy; a verb loads only what it needs
     from agent_workbench.adapters.retrieval.shared_retrievers import SharedRetriever
     from agent_workbench.config.repo_trust import RepoTrust
     from agent_workbench.config.settings_loader import LoadedSettings
+    from agent_workbench.core.ports.extensions import Playbooks
     from agent_workbench.core.ports.model import EndpointModels, Model
     from agent_workbench.core.ports.repo_files import Plans
-    from agent_workbench.core.ports.stores import SessionStore
+    from agent_workbench.core.ports.stores import Inbox, SessionStore
+    from agent_workbench.core.ports.workspace import Shell
     from agent_workbench.core.settings import Settings
     from agent_workbench.engine.runtime.tool_context import Ports
     from agent_workbench.subjects.hooks.adapter import HookCommands
@@ -138,6 +137,7 @@ class RepoContext:
     def hooks(self, settings: "Settings") -> "HookCommands":
         """Return the hooks; one of the user's counts instead of one of the repo's with its name. Blocks."""
         from agent_workbench.config.role_chains import hook_names
+        from agent_workbench.subjects.hooks.wiring import hook_commands
 
         layers = self.load().layers
         of_repo = frozenset(hook_names(layers.repo)) - frozenset(hook_names(layers.own))
@@ -187,6 +187,17 @@ class RepoContext:
         vectors = retriever.note_vectors(str(self.root)) if retriever is not None else None
         return KnowledgeFolder(self.root, settings.memory.dir, vectors)
 
+    def inbox(self, settings: "Settings") -> "Inbox":
+        """Return the decisions made outside the processes that hold the sessions; blocks. Raises `ConfigError`."""
+        from agent_workbench.adapters.absent_subjects import NoInbox, or_absent
+
+        def inbox() -> "Inbox":
+            from agent_workbench.subjects.inbox.wiring import repo_decisions
+
+            return repo_decisions(self, settings, self.sessions(settings))
+
+        return or_absent(inbox, NoInbox)
+
     def endpoints(self, settings: "Settings", say: Say) -> "ModelRegistry":
         """Return the registry of the endpoints in the settings. No request is sent."""
         from agent_workbench.adapters.llama_cpp.routing.model_registry import ModelRegistry
@@ -217,6 +228,7 @@ class RepoContext:
 
     def ports(self, settings: "Settings", say: Say) -> "Ports":
         """Return an adapter for every port, those that must be closed last. Blocks while modules are loaded."""
+        from agent_workbench.adapters.absent_subjects import NoHooks, NoKnowledge, NoSkills, or_absent
         from agent_workbench.adapters.journal.redaction import environment_redactor
         from agent_workbench.adapters.memory import ScratchpadFolder
         from agent_workbench.adapters.shell.environment import WorktreeEnvironments
@@ -228,21 +240,21 @@ class RepoContext:
             share_tasks(self, settings, self.sessions(settings))
         retriever = self.shared.retriever(settings, self.invocation.environ)
         shell = command_shell(self.root, settings, self.invocation)
-        skills = skill_folders(self.root, settings.skills)
+        skills = or_absent(lambda: skill_folders(self.root, settings.skills), NoSkills)
         environments = WorktreeEnvironments(settings.python, str(self.root), names=state_dir() / "python")
         return Ports(
             workspaces=self.repository.with_journals(self.local_sessions(settings).began_on_branch),
             shell=shell,
             plans=self._plans or self.plans(settings),
             memory=ScratchpadFolder(self.root, settings.memory.dir),
-            knowledge=self.knowledge(settings, retriever),
+            knowledge=or_absent(lambda: self.knowledge(settings, retriever), NoKnowledge),
             skills=skills,
             prompts=custom_prompts(self.root, settings.memory.dir, lambda folder: self._trust().covers_prompts(folder)),
-            playbooks=playbooks(self.root, settings, self.invocation, shell, self.is_trusted, retriever),
-            hooks=self.hooks(settings),
+            playbooks=or_absent(lambda: self._playbooks(settings, shell, retriever), lambda _: None),
+            hooks=or_absent(lambda: self.hooks(settings), NoHooks),
             rules=rule_store(self.root, self.invocation, self.sessions_dir(settings)),
             clock=system_clock(),
-            inbox=repo_decisions(self, settings, self.sessions(settings)),
+            inbox=self.inbox(settings),
             environment_for=environments.of,
             redacted=environment_redactor(self.invocation.environ, settings.key_variables).redact,
             past_speed=partial(past_speed, self.sessions_dir(settings)),
@@ -252,9 +264,19 @@ class RepoContext:
             endpoints=self.endpoint_models(settings, say),
             retriever=retriever,
             language_servers=language_servers(self.root, self.invocation, shell, environments, self.is_trusted, say),
-            audit=audit_index(self.root, self.local_sessions(settings).audit_source()),
+            audit=or_absent(
+                lambda: audit_index(self.root, self.local_sessions(settings).audit_source()), lambda _: None
+            ),
             tool_sources=(
-                skill_tools(self.root, settings, self.invocation, skills, shell, self.skills_trusted),
+                *or_absent(
+                    lambda: (skill_tools(self.root, settings, self.invocation, skills, shell, self.skills_trusted),),
+                    lambda _: (),
+                ),
                 *tool_servers(settings, self.root, self.invocation.environ),
             ),
         )
+
+    def _playbooks(self, settings: "Settings", shell: "Shell", retriever: "SharedRetriever") -> "Playbooks":
+        from agent_workbench.subjects.playbooks.wiring import playbooks
+
+        return playbooks(self.root, settings, self.invocation, shell, self.is_trusted, retriever)

@@ -130,6 +130,14 @@ def execute(arguments: Sequence[str]) -> int:
 
         say_error(error)
         return error.exit_code
+    except ModuleNotFoundError as error:
+        from agent_workbench.cli.output import say_error
+        from agent_workbench.core.extras import missing_subject
+
+        if (missing := missing_subject(error)) is None:
+            return _defect()
+        say_error(missing)
+        return missing.exit_code
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
@@ -138,11 +146,16 @@ def execute(arguments: Sequence[str]) -> int:
         drop_output()
         return ExitCode.DONE
     except Exception:
-        import traceback
+        return _defect()
 
-        traceback.print_exc()
-        print("agent: this is a defect of the workbench; the session's journal is kept", file=sys.stderr)
-        return ExitCode.BROKEN
+
+def _defect() -> int:
+    """Print the error that is being handled."""
+    import traceback
+
+    traceback.print_exc()
+    print("agent: this is a defect of the workbench; the session's journal is kept", file=sys.stderr)
+    return ExitCode.BROKEN
 
 
 def _verb_alone() -> Sequence[str]:

@@ -5,7 +5,7 @@ WorkbenchError
 ├── ConfigError           an invalid setting, variable or flag                      exit 2
 │   └── SkillError        a skill that is not there, or invalid                     exit 2
 ├── PlanError             the plan file                                             exit 2
-├── ExtraMissing          libraries that only an extra of the package brings        exit 4
+├── ExtraMissing          an extra of the package, or one of its parts              exit 4
 ├── RepoError             not a repository, bare, no commits                        exit 4
 ├── TrustError            the repo brings something that is not trusted             exit 4
 ├── WorkspaceError        worktree, branch, checkpoint, commit, merge               exit 4
@@ -113,7 +113,7 @@ class PlanError(WorkbenchError):
 
 
 class ExtraMissing(WorkbenchError):
-    """The libraries of an extra of the package are not installed."""
+    """The libraries of an extra of the package, or the folder of a subject, are not installed."""
 
     exit_code = ExitCode.ENVIRONMENT
     page = "how-to/install.md"

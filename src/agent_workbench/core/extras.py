@@ -1,14 +1,16 @@
-"""Extras of the package: libraries that are installed only if asked for, and the error where one is missing."""
+"""What an installation may lack: extras, which are libraries installed only if asked for, and folders of subjects."""
 
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from enum import StrEnum
 from importlib.util import find_spec
 
 from agent_workbench.core.errors import ExtraMissing
 
 PACKAGE = "agent-workbench"
+_SUBJECTS = "agent_workbench.subjects."
 
 
 class Extra(StrEnum):
@@ -60,3 +62,23 @@ def install_command(extra: Extra) -> str:
     python = shlex.quote(sys.executable)
     pip = f"{python} -m pip install" if find_spec("pip") is not None else f"uv pip install --python {python}"
     return f"{pip} '{PACKAGE}[{extra}]'"
+
+
+def missing_subject(error: ModuleNotFoundError) -> ExtraMissing | None:
+    """Return the error for a subject whose folder is not there; None if the module that is missing is none of it."""
+    name = (error.name or "").removeprefix(_SUBJECTS)
+    if name == error.name or not name:
+        return None
+    subject = name.partition(".")[0]
+    return ExtraMissing(f"the part {subject} of {PACKAGE} is missing here", advice=f"install {PACKAGE} again")
+
+
+@contextmanager
+def needed_subject() -> Iterator[None]:
+    """Raise `ExtraMissing` where the block imports of a subject that is not there."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (missing := missing_subject(error)) is None:
+            raise
+        raise missing from error

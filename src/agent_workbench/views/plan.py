@@ -1,4 +1,4 @@
-"""The plan pane: the tasks with their status and details, and the edits that a task names."""
+"""The panes of the plan and of a task's notes: tasks with their status and details, the edits that a task names."""
 
 from collections.abc import Collection
 
@@ -200,3 +200,38 @@ def _edit_line(edit: TaskEdit) -> str:
         lines = len(edit.content.splitlines())
         return f"{path}: write {lines} line{'' if lines == 1 else 's'}"
     return sanitize_line(f"{path}: replace {quoted(edit.find or '')} with {quoted(edit.replace or '')}")
+
+
+class ScratchpadView(Struct, frozen=True):
+    """Notes of `task` (None: no task); `text` is the unsanitized text for editing."""
+
+    title: str
+    task: TaskId | None
+    text: str
+    entries: tuple[Entry, ...]
+    empty: str
+
+
+def view_scratchpad(state: SessionState, selected: str = "") -> ScratchpadView:
+    """Return the notes of the running task, else of the one selected in the plan."""
+    task = state.run.task if state.run is not None and state.unfinished else _selected(state, selected)
+    if task is None and state.run is not None:
+        task = state.run.task
+    if task is None:
+        return ScratchpadView("Scratchpad", None, "", (), "the notes of a task appear here once it runs")
+    text = state.scratchpad(task)
+    empty = "no notes yet: the model adds them with `note`, you with i"
+    return ScratchpadView(f"Scratchpad · {task}", task, text, _lines(text), empty)
+
+
+def _selected(state: SessionState, selected: str) -> TaskId | None:
+    return next((task.id for task in state.plan.tasks if task.id == selected), None)
+
+
+def _lines(text: str) -> tuple[Entry, ...]:
+    lines = sanitize(text).rstrip("\n").split("\n") if text.strip() else []
+    return tuple(Entry(str(number), (Block(line, _line_tone(line)),)) for number, line in enumerate(lines))
+
+
+def _line_tone(line: str) -> Tone:
+    return Tone.TITLE if line.startswith("#") else Tone.PLAIN

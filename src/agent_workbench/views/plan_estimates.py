@@ -1,6 +1,6 @@
 """Words about planned tasks: kind of work, machine, complexity, and what they may cost."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from agent_workbench.core.plan import Task
 from agent_workbench.core.plan.estimates import FEW, Complexity, Estimate, Spread
@@ -8,7 +8,6 @@ from agent_workbench.core.plan.proposed import ProposedPlan
 from agent_workbench.core.queue.routing import needs_text
 from agent_workbench.core.text.amounts import counted_text, dollars_text
 from agent_workbench.core.text.sanitizer import sanitize_line
-from agent_workbench.subjects.dispatch.preparation import Dispatch
 
 UNKNOWN = "no estimate: no task is recorded yet"
 RANK = tuple(Complexity)
@@ -90,18 +89,3 @@ def _spread(noun: str, spread: Spread) -> str:
 def _minutes(spread: Spread) -> str:
     between = f" ({spread.low:.1f}–{spread.high:.1f})" if spread.low != spread.high else ""
     return f"{spread.median:.1f} min{between}"
-
-
-def dispatch_lines(shown: Dispatch) -> Iterator[str]:
-    """Yield what a dispatch would queue: tasks, who approved them, what nobody approved or can do, and what is left."""
-    for each in shown.tasks:
-        after = f"  (after {', '.join(each.task.depends_on)})" if each.task.depends_on else ""
-        yield f"{each.task.id}  {sanitize_line(each.task.description, 300)}{after}"
-        approved = f"approved by {each.approval.by}" if each.approval is not None else "NOT APPROVED as it is now"
-        yield f"    {' · '.join(filter(None, (labels_text(each.task), approved)))}"
-        if each.approval is None:
-            yield from (f"    must pass: $ {sanitize_line(line, 300)}" for line in each.task.accept_tests)
-    for remark in shown.unmet:
-        yield f"no worker can do {remark.task}: {sanitize_line(remark.text, 300)}"
-    for remark in shown.left:
-        yield f"{remark.task} is left: {sanitize_line(remark.text, 300)}"

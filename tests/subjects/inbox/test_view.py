@@ -23,7 +23,8 @@ from agent_workbench.core.proposal_kinds import (
 )
 from agent_workbench.core.proposals import MAX_DIFF_LINES, PROPOSE_PLAN, Proposal, Verdict
 from agent_workbench.core.state.session_state import SessionState
-from agent_workbench.subjects.inbox.view import age_text, inbox_summary, proposal_text, view_inbox
+from agent_workbench.subjects.inbox.view import age_text, proposal_text, view_inbox
+from agent_workbench.tui.session.inbox_watch import inbox_summary
 from tests.adapters.journal.journals import SESSION, STORY
 
 NOW = "2026-01-02T06:04:05.000000Z"

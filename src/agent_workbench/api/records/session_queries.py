@@ -16,7 +16,6 @@ from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.version import __version__
-from agent_workbench.subjects.models.calls import model_named
 from agent_workbench.views.sessions.record_search import RecordMatches, search_events, subject_text
 
 if TYPE_CHECKING:
@@ -148,6 +147,7 @@ async def session_against(
     Raises `UsageError` for an unknown model, `ModelError`.
     """
     from agent_workbench.engine.replay.model_rerun import rerun_with_model
+    from agent_workbench.subjects.models.calls import model_named
 
     events = await recorded_events(invocation, session)
     repo, settings = await trusted_repo(invocation)

@@ -5,6 +5,7 @@ import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent_workbench.api.screen_services import tell_parked
 from agent_workbench.api.sessions.event_feed import EventFeed, UpdateFeed
@@ -14,12 +15,16 @@ from agent_workbench.api.trusted_repo import require_trust, trusted_repo
 from agent_workbench.bootstrap.repo_context import RepoContext, Say, find_repo
 from agent_workbench.bootstrap.shared_resources import SharedResources
 from agent_workbench.core.events import Recorded
+from agent_workbench.core.extras import needed_subject
 from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.ids import NO_SESSION, SessionId, TaskId, session_id
 from agent_workbench.core.inbox import InboxChoice, InboxFilter, InboxItem, InboxReceipt, Reference
 from agent_workbench.core.intents import Leave
 from agent_workbench.core.queue.routing import RoutingDecision, bounded
 from agent_workbench.core.session_request import Invocation, OpenMode, SessionRequest, TaskOutcome
+
+if TYPE_CHECKING:
+    from agent_workbench.subjects.inbox.calls import RepoInbox
 
 Note = Callable[[SessionId], Awaitable[None]]
 
@@ -128,18 +133,20 @@ class LocalSessionHost:
 
     async def inbox(self, wanted: InboxFilter) -> tuple[InboxItem, ...]:
         """Return the proposals that wait in all sessions of the repository, oldest first."""
-        from agent_workbench.subjects.inbox.calls import repo_inbox
-
-        return await (await repo_inbox(self.invocation, self._shared)).items(wanted)
+        return await (await self._inbox()).items(wanted)
 
     async def decide(self, reference: Reference, choice: InboxChoice) -> InboxReceipt:
         """Decide a proposal that waits in any session.
 
         Raises `DecisionRefused` for a stale reference, `TrustError` in a process that a command of the agent started.
         """
-        from agent_workbench.subjects.inbox.calls import repo_inbox
+        return await (await self._inbox()).decide(reference, choice)
 
-        return await (await repo_inbox(self.invocation, self._shared)).decide(reference, choice)
+    async def _inbox(self) -> "RepoInbox":
+        with needed_subject():
+            from agent_workbench.subjects.inbox.calls import repo_inbox
+
+        return await repo_inbox(self.invocation, self._shared)
 
     @property
     def has_sessions(self) -> bool:

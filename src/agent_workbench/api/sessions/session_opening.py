@@ -19,7 +19,6 @@ from agent_workbench.core.proposals import USER
 from agent_workbench.core.repo.workspace import SandboxFacts
 from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.version import __version__
-from agent_workbench.subjects.queue.wiring import check_unplanned, session_plans, withdraw_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,7 +100,7 @@ async def open_session(
     settings = await asyncio.to_thread(lambda: repo.settings(trusted=trusted))
     async with AsyncExitStack() as stack:
         ports = await asyncio.to_thread(repo.ports, settings, publisher.show_activity)
-        ports = replace(ports, withdraw=partial(withdraw_tasks, repo, settings))
+        ports = replace(ports, withdraw=partial(_withdraw, repo, settings))
         stack.push_async_callback(ports.model.close)
         stack.push_async_callback(ports.retriever.close)
         label = await _label(query, ports.plans, repo.plans(settings))
@@ -118,8 +117,12 @@ async def open_session(
         config = session_config(settings, sandbox, own_rules, headless=headless)
         header = SessionStarted(opened.id, str(repo.root), target.head, __version__, label=label)
         recorder = _recorder(opened, publisher, events, headless=headless)
-        plans = await session_plans(recorder.state, ports.plans, shared=settings.database.active)
-        ports = replace(ports, plans=plans, backlog=store.backlog)
+        ports = replace(ports, backlog=store.backlog)
+        if settings.database.active or is_queued(recorder.state.plan_path):
+            from agent_workbench.subjects.queue.wiring import session_plans
+
+            plans = await session_plans(recorder.state, ports.plans, shared=settings.database.active)
+            ports = replace(ports, plans=plans)
         events.begin(recorder.state.seq, partial(store.read, opened.id, whole=True))
         resumed = await arrive(
             opened, recorder.state, ports.memory, ports.workspaces, str(repo.root), settings.workspace.link
@@ -154,11 +157,19 @@ def session_config(
     )
 
 
+async def _withdraw(repo: RepoContext, settings: "Settings", names: "Sequence[str]", reason: str) -> "Sequence[str]":
+    from agent_workbench.subjects.queue.wiring import withdraw_tasks
+
+    return await withdraw_tasks(repo, settings, names, reason)
+
+
 async def _label(query: "SessionQuery", tasks: "Plans", plan: "Plans") -> str:
     """Return the label of a session: of a queued task the path of its file. Raises `PlanError` for its id."""
     if not is_queued(tasks.path):
         return query.label
     if not query.name:
+        from agent_workbench.subjects.queue.wiring import check_unplanned
+
         await check_unplanned((await tasks.read()).tasks, plan)
     return tasks.path
 

@@ -14,7 +14,6 @@ from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.ids import NO_SESSION, TaskId
 from agent_workbench.core.intents import Leave
 from agent_workbench.core.session_request import SessionEnd, TaskOutcome, TaskOutcomeKind
-from agent_workbench.subjects.inbox.wiring import repo_decisions
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.core.ports.session_host import SessionHandle
@@ -66,7 +65,7 @@ class UnattendedRun:
         from agent_workbench.engine.session.outcomes import OF_TASKS, settled, sum_up, taken_outcome
 
         sessions, plans = await asyncio.to_thread(repo.sessions, settings), repo.plans(settings)
-        inbox = await asyncio.to_thread(repo_decisions, repo, settings, sessions)
+        inbox = await asyncio.to_thread(repo.inbox, settings)
         query, before = self._query, tuple[TaskOutcome, ...]()
         while not self._stopped:
             plan = await plans.read()

@@ -182,7 +182,7 @@ def configure_work(below: "Verbs") -> None:
 
 def dispatch_tasks(options: argparse.Namespace) -> int:
     """Queue the tasks that a person approved. What nobody approved, or nobody can do, is asked about first."""
-    from agent_workbench.views.plan_estimates import dispatch_lines
+    from agent_workbench.subjects.dispatch.view import dispatch_lines
 
     wanted = tuple(map(task_id, options.tasks))
     shown = asyncio.run(_prepare(wanted))

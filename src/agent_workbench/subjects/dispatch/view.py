@@ -1,4 +1,4 @@
-"""Progress of the plan's tasks as lines of text, and as a JSON document."""
+"""What a dispatch would queue as lines of text, and the progress of the plan's tasks, as a JSON document too."""
 
 from collections.abc import Iterator
 
@@ -8,8 +8,10 @@ from agent_workbench.core.events.codec import JsonObject
 from agent_workbench.core.plan.estimates import Estimate
 from agent_workbench.core.text.amounts import counted_text, dollars_text
 from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.subjects.dispatch.preparation import Dispatch
 from agent_workbench.subjects.dispatch.progress import PlanProgress, TaskCost, TaskProgress, TaskState
 from agent_workbench.views.blocks import Tone
+from agent_workbench.views.plan_estimates import labels_text
 from agent_workbench.views.reports.plan_documents import estimate_document, task_labels
 
 GLYPHS = {
@@ -128,3 +130,18 @@ def _task(each: TaskProgress) -> JsonObject:
         "cost": msgspec.to_builtins(each.cost) if each.cost is not None else None,
         "estimate": estimate_document(each.estimate),
     }
+
+
+def dispatch_lines(shown: Dispatch) -> Iterator[str]:
+    """Yield what a dispatch would queue: tasks, who approved them, what nobody approved or can do, and what is left."""
+    for each in shown.tasks:
+        after = f"  (after {', '.join(each.task.depends_on)})" if each.task.depends_on else ""
+        yield f"{each.task.id}  {sanitize_line(each.task.description, 300)}{after}"
+        approved = f"approved by {each.approval.by}" if each.approval is not None else "NOT APPROVED as it is now"
+        yield f"    {' · '.join(filter(None, (labels_text(each.task), approved)))}"
+        if each.approval is None:
+            yield from (f"    must pass: $ {sanitize_line(line, 300)}" for line in each.task.accept_tests)
+    for remark in shown.unmet:
+        yield f"no worker can do {remark.task}: {sanitize_line(remark.text, 300)}"
+    for remark in shown.left:
+        yield f"{remark.task} is left: {sanitize_line(remark.text, 300)}"

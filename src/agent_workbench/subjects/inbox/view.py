@@ -49,12 +49,6 @@ def view_inbox(items: Sequence[InboxItem], now: str) -> tuple[InboxRow, ...]:
     return tuple(_row(item, now) for item in items)
 
 
-def inbox_summary(items: Sequence[InboxItem]) -> str:
-    """Return the number of items that need a decision as text, empty if none does."""
-    count = sum(item.decided is None for item in items)
-    return "" if not count else f"{count} proposal waits" if count == 1 else f"{count} proposals wait"
-
-
 def receipt_text(receipt: InboxReceipt) -> str:
     """Return the outcome of a decision as one line."""
     reference = receipt.decision.reference

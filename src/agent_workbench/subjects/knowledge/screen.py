@@ -7,19 +7,23 @@ from textual.widgets import Input, Static
 
 from agent_workbench.core.intents import FindNotes, Intent, OfferNotes
 from agent_workbench.core.intents.outcomes import NotesFound, Outcome, Refused
-from agent_workbench.core.knowledge import KnowledgeNote
+from agent_workbench.core.knowledge import KnowledgeHit, KnowledgeNote, read_head
 from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState
-from agent_workbench.core.text.sanitizer import sanitize
-from agent_workbench.subjects.knowledge.view import note_entries, notes_line
+from agent_workbench.core.text.amounts import counted_text
+from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 from agent_workbench.tui.bars.bar import hint_line
 from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.entry_list import EntryList
+from agent_workbench.views.blocks import Block, Entry, Tone
 from agent_workbench.views.sessions.tabs import read_only_reason
 
 MOST_CHARS = 400
+TEXT_CHARS = 100_000
+FOLD_LINES = 2
 HELP = "words to search the notes for"
 
 
@@ -92,8 +96,8 @@ class KnowledgeScreen(Dialog[None]):
         empty = ""
         if self._found is not None:
             empty = "no note fits" if self._found.asked else "`agent knowledge add TITLE` writes the first note"
-        self.query_one(NoteList).show_entries(note_entries(hits), empty=empty)
-        said = sanitize(self._refused, limit_chars=400) or notes_line(self._found, self._state)
+        self.query_one(NoteList).show_entries(_entries(hits), empty=empty)
+        said = sanitize(self._refused, limit_chars=400) or _line(self._found, self._state)
         self.query_one("#knowledge-said", Static).update(said)
         names = ("read_note", "edit_note", "add_rejected", "search_notes", "close_knowledge")
         key = {action: self._keymap.first(Scope.KNOWLEDGE, action) for action in names}
@@ -140,3 +144,33 @@ class KnowledgeScreen(Dialog[None]):
 
     def action_close_knowledge(self) -> None:
         self.dismiss(None)
+
+
+def _entries(hits: Iterable[KnowledgeHit]) -> tuple[Entry, ...]:
+    """Return an entry for each note, in the order of the search."""
+    return tuple(Entry(hit.note.name, _blocks(hit)) for hit in hits)
+
+
+def _line(found: NotesFound | None, state: SessionState | None) -> str:
+    """Return how many notes are shown, what is not searched, and whether new ones wait at the gate."""
+    if found is None:
+        return "reading the notes…"
+    many = counted_text(len(found.hits), "note")
+    shown = f"{many} for “{sanitize_line(found.asked, 80)}”" if found.asked else f"{many}, by name"
+    waiting = state.waiting if state is not None else None
+    waits = "new notes wait at the gate" if waiting is not None and waiting.kind is Permission.KNOWLEDGE else ""
+    return " · ".join(filter(None, (shown, waits, sanitize_line(found.problem, 300))))
+
+
+def _blocks(hit: KnowledgeHit) -> tuple[Block, ...]:
+    note = hit.note
+    head = read_head(note.text)
+    title = head.title or sanitize_line(note.name, 120)
+    if note.problem:
+        return (Block(title, Tone.STRONG), Block(f"it {sanitize_line(note.problem, 200)}", Tone.WARN))
+    reasons = (f"{each.kind} {each.share:.0%} {' '.join(each.words[:6])}".rstrip() for each in hit.signals)
+    about = (f"{note.name}.md", head.type, head.domain, *reasons)
+    said = " · ".join(sanitize_line(each, 200) for each in about if each)
+    body = "\n".join(note.text.split("\n")[head.body_line - 1 :]).strip("\n")
+    text = Block(sanitize(body, limit_chars=TEXT_CHARS), fold_lines=FOLD_LINES)
+    return (Block(title, Tone.STRONG, space_before=True), Block(said, Tone.DIM), text)

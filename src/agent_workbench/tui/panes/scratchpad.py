@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from textual.message import Message
 
 from agent_workbench.core.ids import TaskId
-from agent_workbench.subjects.knowledge.view import ScratchpadView
 from agent_workbench.tui.keymap import bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.entry_list import EntryList
+from agent_workbench.views.plan import ScratchpadView
 
 
 class ScratchpadPane(EntryList):

@@ -12,7 +12,6 @@ from textual.widgets import Static
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.state.file_pieces import OfferedPieces, offered_pieces
 from agent_workbench.core.state.session_state import TaskRun
-from agent_workbench.subjects.knowledge.view import view_scratchpad
 from agent_workbench.tui.bars.bar import Bar
 from agent_workbench.tui.bars.gate_bar import GateBar
 from agent_workbench.tui.bars.replay_bar import ReplayBar
@@ -34,7 +33,7 @@ from agent_workbench.views.consultations import view_advice
 from agent_workbench.views.gate.diff_pane import view_diff
 from agent_workbench.views.gate.gate_bar import view_followed_gate, view_gate
 from agent_workbench.views.gate.proposed_plan import view_proposed_plan
-from agent_workbench.views.plan import view_plan
+from agent_workbench.views.plan import view_plan, view_scratchpad
 from agent_workbench.views.sessions.timeline import view_replay
 from agent_workbench.views.status import view_status
 from agent_workbench.views.transcript.model_blocks import EDITS, split_answer

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.inbox import InboxFilter, InboxItem
 from agent_workbench.core.text.sanitizer import sanitize_line
-from agent_workbench.subjects.inbox.view import inbox_summary
 from agent_workbench.tui.keys import Scope
 
 if TYPE_CHECKING:
@@ -18,6 +17,12 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 5.0
 SHARE = 20
 """Least ratio of the time between two looks to that of a look: many sessions are looked at less often."""
+
+
+def inbox_summary(items: Sequence[InboxItem]) -> str:
+    """Return the number of items that need a decision as text, empty if none does."""
+    count = sum(item.decided is None for item in items)
+    return "" if not count else f"{count} proposal waits" if count == 1 else f"{count} proposals wait"
 
 
 class InboxWatch:
