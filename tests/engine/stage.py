@@ -38,7 +38,7 @@ from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.runtime.publisher import UpdatePublisher
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.tool_context import Ports
-from agent_workbench.engine.session.session_start import begin, session_tools
+from agent_workbench.engine.session.preflight import begin, session_tools
 from tests.adapters.git.user import User, make_repo
 from tests.fakes.hooks import ScriptedHooks
 from tests.fakes.ports import (

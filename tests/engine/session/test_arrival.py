@@ -14,7 +14,7 @@ from agent_workbench.core.plan import Plan, Task
 from agent_workbench.core.ports.stores import HeldSession, Journal
 from agent_workbench.core.ports.workspace import Workspaces
 from agent_workbench.core.repo.workspace import WorkspaceFacts, WorkspaceRequest
-from agent_workbench.engine.session.session_start import arrive
+from agent_workbench.engine.session.preflight import arrive
 
 SESSION, TASK = SessionId("20260102T030405-abc234"), TaskId("T-1")
 THERE = WorkspaceFacts("/there/worktrees/agent-T-1", "agent/T-1", CommitId("c" * 40), "t" * 40)

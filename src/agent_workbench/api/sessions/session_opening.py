@@ -95,7 +95,7 @@ async def open_session(
     """
     from agent_workbench.core.events import SessionStarted
     from agent_workbench.engine.runtime.session_context import SessionContext
-    from agent_workbench.engine.session.session_start import arrive, begin, session_tools
+    from agent_workbench.engine.session.preflight import arrive, begin, session_tools
 
     settings = await asyncio.to_thread(lambda: repo.settings(trusted=trusted))
     async with AsyncExitStack() as stack:

@@ -19,8 +19,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.fold.chat import fold_chat, fold_chat_gate, fold_chat_step, fold_consult
 from agent_workbench.core.fold.gate import fold_gate, fold_hook_gate, fold_hooks, fold_run_gate
-from agent_workbench.core.fold.note_offer import fold_note_gate, fold_offered, is_about_notes
-from agent_workbench.core.fold.planning import fold_plan, fold_plan_gate
+from agent_workbench.core.fold.planning import fold_note_gate, fold_offered, fold_plan, fold_plan_gate, is_about_notes
 from agent_workbench.core.fold.session import fold_session
 from agent_workbench.core.fold.step import fold_step
 from agent_workbench.core.fold.work import fold_work

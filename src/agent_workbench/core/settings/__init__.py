@@ -1,4 +1,9 @@
-"""Typed settings. `config/` fills them from `.agent.yml`, the environment and flags."""
+"""Typed settings. `config/` fills them from `.agent.yml`, the environment and flags.
+
+Settings of the code search.
+
+Settings of the screen.
+"""
 
 from enum import StrEnum
 
@@ -19,8 +24,6 @@ from agent_workbench.core.settings.models import (
     RoleSettings,
     SamplingSettings,
 )
-from agent_workbench.core.settings.retrieval import EmbeddingProvider, EmbeddingSettings, RetrievalSettings
-from agent_workbench.core.settings.ui import ApprovalMode, CallBy, UiSettings
 from agent_workbench.core.settings.worker import DatabaseSettings, ForgeSettings, WorkerSettings
 
 __all__ = [
@@ -51,6 +54,84 @@ __all__ = [
     "WorkspaceSettings",
     "tool_name",
 ]
+
+
+class EmbeddingProvider(StrEnum):
+    """Source of the code search's vectors: an embeddings endpoint, or none."""
+
+    SERVER = "server"
+    NONE = "none"
+
+
+class EmbeddingSettings(Struct, frozen=True):
+    """Embeddings endpoint: the address of a running one, or an embedding GGUF file to serve."""
+
+    provider: EmbeddingProvider = EmbeddingProvider.NONE
+    """Source of the vectors of files."""
+    url: str = ""
+    """The address of a `llama-server --embeddings`, or of another server with OpenAI's `/v1/embeddings`. Not together
+    with `retrieval.embeddings.path`.
+    """
+    model: str = ""
+    """The model's name in requests, for servers that have several."""
+    api_key_env: str = ""
+    """The environment variable that holds that server's key."""
+    path: str = ""
+    """An embedding model in a GGUF file in place of an address, which the workbench serves itself; `~` is your home."""
+
+
+class RetrievalSettings(Struct, frozen=True):
+    """Amount of code in the first prompt, what is never indexed, and the source of vectors."""
+
+    top_n: int = 8
+    """Number of pieces of code in the prompt at the start of a task."""
+    max_chunk_tokens: int = 400
+    """Approximate maximum length of a piece."""
+    exclude: tuple[str, ...] = ()
+    """Globs of files that are never indexed, in addition to files with names of secrets."""
+    embeddings: EmbeddingSettings = field(default_factory=EmbeddingSettings)
+
+
+class CallBy(StrEnum):
+    """Way to notify the user: the terminal's bell, a notification of the terminal, or one of the desktop."""
+
+    BELL = "bell"
+    TERMINAL = "terminal"
+    DESKTOP = "desktop"
+
+
+class ApprovalMode(StrEnum):
+    """Mode of a session: which proposals are approved without a question."""
+
+    ASK = "ask"
+    ACCEPT_EDITS = "accept_edits"
+    ACCEPT_UNTIL_DONE = "accept_until_done"
+
+
+class UiSettings(Struct, frozen=True):
+    """Theme, notifications, keys and mode of the screen."""
+
+    theme: str = "textual-dark"
+    """The workbench's theme: one of Textual's by its name, or `high-contrast`, `high-contrast-light`. A terminal with
+    16 colours shows its own colours; with `NO_COLOR` there are none.
+    """
+    clipboard: bool = True
+    """Send copied text to the terminal (OSC 52), which puts it into the system's clipboard; tmux needs `set -g
+    set-clipboard on`. Text over 64 KiB can only be pasted in the workbench.
+    """
+    notify: tuple[CallBy, ...] = (CallBy.BELL, CallBy.TERMINAL)
+    """Notifications about pending proposals while the terminal has no focus: the terminal's bell, its notification (OSC
+    9; tmux needs `set -g allow-passthrough on`, for hidden windows `all`), one of the desktop (`notify-send`, on macOS
+    `osascript`). `[]`: none. With `desktop`, `agent run` and `agent worker` also tell it what they park.
+    """
+    keys: tuple[tuple[str, str], ...] = ()
+    """Other keys for actions, action name to key."""
+    mode: ApprovalMode = ApprovalMode.ASK
+    """The mode in which a session starts on the screen; it approves no checks without a sandbox. Only your own settings
+    may set it: in a repository's `.agent.yml` it is refused.
+    """
+    review_context: bool = True
+    """Show what will be sent before a task's first prompt."""
 
 
 class ReflexionTiming(StrEnum):

@@ -1,4 +1,7 @@
-"""Context of a session: ports, settings, recorder, publisher, the open workspace, and hooks that are told of events."""
+"""Context of a session: ports, settings, recorder, publisher, the open workspace, and hooks that are told of events.
+
+Names of the files in a folder, listed again only after a while: completion asks for them at every key.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -22,6 +25,7 @@ from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Pur
 from agent_workbench.core.plan import Task
 from agent_workbench.core.plan.estimates import Complexity
 from agent_workbench.core.ports.extensions import Hooks
+from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.model import EndpointModels, Model
 from agent_workbench.core.ports.workspace import ReadableFiles, Sources, Workspace
 from agent_workbench.core.proposals import USER, Proposal
@@ -32,7 +36,6 @@ from agent_workbench.core.state.proposal_hooks import began
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.engine.recorder import Record, Recorder
 from agent_workbench.engine.runtime.background_holder import BackgroundHolder
-from agent_workbench.engine.runtime.file_names import FileNames
 from agent_workbench.engine.runtime.publisher import OutputTail, UpdatePublisher, show_index
 from agent_workbench.engine.runtime.stoppable import BackgroundTask, StoppableCall
 from agent_workbench.engine.runtime.tool import Tools
@@ -44,6 +47,8 @@ OF_TASK = frozenset({Purpose.EXECUTOR, Purpose.REFLEXION, Purpose.SUMMARY})
 MAX_QUEUED = 100
 _ROOM_SECONDS = 1.0
 """Time beyond a hook's own limit in which its process ends."""
+
+FRESH_SECONDS = 10.0
 
 
 class SessionContext:
@@ -337,3 +342,38 @@ class EventHooks:
         if not done.done():
             done.cancel()
             self._publisher.notify(f"hook {name} was stopped: it had not ended with the session")
+
+
+class FileNames:
+    """Keeps the names of the files of one folder at a time."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._root = ""
+        self._since = 0.0
+        self._listing: asyncio.Task[tuple[str, ...]] | None = None
+
+    async def of(self, sources: Sources) -> tuple[str, ...]:
+        """Return the files of a folder as `Sources.list_files` does; a question that is cancelled keeps the listing."""
+        now = self._clock.monotonic_seconds()
+        if self._listing is None or self._root != sources.root or now - self._since > FRESH_SECONDS:
+            await self.close()
+            self._root, self._since = sources.root, now
+            self._listing = asyncio.create_task(_listed(sources))
+        listing = self._listing
+        try:
+            return await asyncio.shield(listing)
+        except WorkbenchError:
+            self._listing = None
+            raise
+
+    async def close(self) -> None:
+        """Cancel the listing that runs."""
+        if self._listing is not None:
+            self._listing.cancel()
+            await asyncio.gather(self._listing, return_exceptions=True)
+            self._listing = None
+
+
+async def _listed(sources: Sources) -> tuple[str, ...]:
+    return await sources.list_files()

@@ -1,20 +1,30 @@
-"""Questions before a session opens: set-up of the repository and trust in it, asked through the same front end."""
+"""Opening of a session: questions about set-up and trust before it, its first events, and the arrival of one from another machine."""
 
 import asyncio
 import shlex
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from agent_workbench.core.errors import WorkbenchError, error_text
+from agent_workbench.core.events import SessionConfigured, SessionResumed, SessionStarted
+from agent_workbench.core.fold import fold_all
 from agent_workbench.core.intents import AnswerQuestion, Intent, Leave
 from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.live import PreflightQuestion
 from agent_workbench.core.local_models import PULL_ADVICE
-from agent_workbench.core.ports.repo_files import Setup, Trust
+from agent_workbench.core.ports.repo_files import Memory, Setup, Trust
+from agent_workbench.core.ports.stores import HeldSession
+from agent_workbench.core.ports.workspace import Workspaces
+from agent_workbench.core.repo.workspace import WorkspaceRequest
 from agent_workbench.core.repo_setup import proposal_lines
 from agent_workbench.core.session_request import SessionEnd
+from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.engine.compaction.compact_tool import TOOL as COMPACT_TOOL
+from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.runtime.intent_queue import IntentQueue
 from agent_workbench.engine.runtime.publisher import UpdatePublisher
+from agent_workbench.engine.runtime.tool_context import Ports
+from agent_workbench.engine.tools.registry import ToolRegistry, builtin_tools
 
 INIT = "init"
 MODEL = "model"
@@ -155,3 +165,43 @@ class Preflight:
         self._question = None
         self._publisher.show_question(None)
         return answer.yes if isinstance(answer, AnswerQuestion) else None
+
+
+def session_tools(ports: Ports) -> ToolRegistry:
+    """Return the tools of a new session; no source is asked yet."""
+    return ToolRegistry(ports.tool_sources, ports.schemas, own=(COMPACT_TOOL,))
+
+
+async def begin(recorder: Recorder, header: SessionStarted, config: SessionConfigured, resumed: SessionResumed) -> None:
+    """Record the header of a new session, or that an old one is `resumed`, and its settings."""
+    await asyncio.to_thread(builtin_tools)  # imports modules, which blocks
+    if recorder.state.seq < 0:
+        await recorder.record(header)
+    else:
+        await recorder.record(resumed)
+    await recorder.record(config)
+
+
+async def arrive(
+    opened: HeldSession, state: SessionState, memory: Memory, workspaces: Workspaces, root: str, links: Sequence[str]
+) -> SessionResumed:
+    """Return the event of a session's resumption here; one that was away gets its notes and its worktree first.
+
+    Changes of the notes that the user made here meanwhile are merged. Raises `WorkspaceError`, `StorageError`.
+    """
+    resumed = SessionResumed(opened.torn_bytes)
+    if opened.away_since is None:
+        return resumed
+    repo = root if root != state.repo else ""
+    run = state.run
+    if run is None or not state.unfinished:
+        return SessionResumed(opened.torn_bytes, repo, arrived=True)
+    known = await asyncio.to_thread(fold_all, opened.events[: opened.away_since + 1])
+    before, now = known.scratchpad(run.task), state.scratchpad(run.task)
+    if before != now:
+        await memory.write_scratchpad(run.task, before, now, run.fork)
+    facts = run.workspace
+    workspace = await workspaces.open(WorkspaceRequest(state.session, run.task, facts.branch, facts.base, tuple(links)))
+    await workspace.release(keep=True)
+    path = workspace.facts.path
+    return SessionResumed(opened.torn_bytes, repo, path if path != facts.path else "", arrived=True)

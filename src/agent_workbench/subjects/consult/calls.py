@@ -1,4 +1,7 @@
-"""Consultants: one call for every front end, the log of a label, pass rates, and which endpoints answer."""
+"""Consultants: one call for every front end, the log of a label, pass rates, and which endpoints answer.
+
+Journal in memory, for a call that is answered although its session cannot be written.
+"""
 
 import asyncio
 import os
@@ -16,17 +19,20 @@ from agent_workbench.core.consult.attempts import EndpointTier, PassRate, pass_r
 from agent_workbench.core.consult.requests import ROOT, ConsultAnswer, ConsultRequest, checked_request
 from agent_workbench.core.consult.session_log import LogEntry
 from agent_workbench.core.errors import LockedError, StorageError, WorkbenchError
+from agent_workbench.core.events import Event, Recorded
 from agent_workbench.core.live import Streaming
+from agent_workbench.core.ports.stores import HeldSession
 from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.text.amounts import counted_text
 
-if TYPE_CHECKING:  # loaded when they are needed
+if TYPE_CHECKING:
     from agent_workbench.core.history.summaries import SessionSummary
-    from agent_workbench.core.ports.stores import HeldSession, SessionStore
+    from agent_workbench.core.ports.stores import SessionStore
     from agent_workbench.core.settings import Settings
     from agent_workbench.core.state.work import Consultation
     from agent_workbench.engine.recorder import Recorder
     from agent_workbench.engine.runtime.session_context import SessionContext
+
 
 UNLABELLED = "consultations"
 """Label of the journal for calls without one; they know nothing of each other."""
@@ -204,7 +210,6 @@ async def _open(repo: RepoContext, label: str, say: Say) -> OpenedLabel:
     """Open the session of a label; one that cannot be written is kept in memory, with a remark."""
     from agent_workbench.api.sessions.event_feed import EventFeed
     from agent_workbench.api.sessions.session_opening import open_session
-    from agent_workbench.api.sessions.unkept_journal import unkept_session
     from agent_workbench.core.history.session_choice import SessionQuery
     from agent_workbench.engine.runtime.publisher import UpdatePublisher
 
@@ -264,3 +269,21 @@ async def _consultations(store: "SessionStore", sessions: "Iterable[SessionSumma
             continue
         found += state.consultations
     return sorted(found, key=lambda each: each.time)
+
+
+class UnkeptJournal:
+    """Implements `core.ports.stores.Journal`; nothing outlives it."""
+
+    async def append(self, seq: int, time: str, event: Event) -> Recorded:
+        """Return the event as recorded."""
+        return Recorded(seq, time, event)
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+
+def unkept_session() -> HeldSession:
+    """Return a new session that is not written anywhere."""
+    from agent_workbench.adapters.journal.clock import SystemIds
+
+    return HeldSession(SystemIds().session(), UnkeptJournal())

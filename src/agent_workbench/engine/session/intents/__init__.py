@@ -1,4 +1,11 @@
-"""Dispatch of user intents: each is checked against the current state, carried out or refused with the reason."""
+"""Dispatch of user intents: each is checked against the current state, carried out or refused with the reason.
+
+Stops by the user: an answer is cut, a check or a command is ended, and the task pauses.
+
+Completion of files and symbols that the user mentions.
+"""
+
+import asyncio
 
 from agent_workbench.core.events import (
     AbortAsked,
@@ -50,6 +57,7 @@ from agent_workbench.core.intents import (
 )
 from agent_workbench.core.intents.outcomes import (
     Accepted,
+    CodeCompleted,
     ModelsListed,
     Outcome,
     PastActionsFound,
@@ -69,24 +77,24 @@ from agent_workbench.core.intents.plan import (
 )
 from agent_workbench.core.proposal_kinds import MergeProposal, SummaryProposal
 from agent_workbench.core.proposals import OFFER_NOTES, Proposal, Verdict, shown_sha
+from agent_workbench.core.repo.retrieval import Completion
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import ENDED, Phase, SessionState
 from agent_workbench.core.state.work import Chat, Planning
+from agent_workbench.core.text.mentions import matching_paths
 from agent_workbench.engine.approval.mode_change import change_mode, change_rules
 from agent_workbench.engine.approval.partial_approval import take_part
 from agent_workbench.engine.approval.proposals import choose_method, decide, propose_merge, replace_proposal
 from agent_workbench.engine.chat.chat_context import chat_context
-from agent_workbench.engine.chat.chat_intents import STOPPED
+from agent_workbench.engine.chat.chat_intents import STOPPED, stop_chat
 from agent_workbench.engine.knowledge.offers import edit_notes
 from agent_workbench.engine.planning.plan_proposal import edit_plan
 from agent_workbench.engine.prompt.scratchpad import notes_changed
 from agent_workbench.engine.runtime.session_context import SessionContext
-from agent_workbench.engine.session.completion import complete_code
 from agent_workbench.engine.session.intents.consult import ask_consultant, find_notes, handle_notes
 from agent_workbench.engine.session.intents.context import NO_TASK, handle_context, preview_prompt
 from agent_workbench.engine.session.intents.model import handle_model
 from agent_workbench.engine.session.intents.plan import handle_plan
-from agent_workbench.engine.session.intents.stop import handle_stop
 from agent_workbench.engine.task.code_lookup import find_code, open_file
 from agent_workbench.engine.task.skill_choice import takable_skills
 from agent_workbench.engine.task.task_draft import draft_task, expand_words, list_prompts
@@ -108,6 +116,13 @@ Question = (
 )
 Lengthy = AskConsultant | LoadModel | UnloadModel
 """Intents that take long and are carried out beside the session."""
+
+MOST_PATHS = 8
+MOST_SYMBOLS = 8
+LEAST_CHARS = 2
+"""Characters that a symbol is completed from."""
+
+TOO_LATE = "it had ended before it was stopped"
 
 
 async def carry_out(session: SessionContext, intent: Intent) -> Outcome:
@@ -307,4 +322,53 @@ async def _edit_scratchpad(session: SessionContext, intent: EditScratchpad) -> O
     text = await session.ports.memory.write_scratchpad(intent.task, intent.before, intent.text, fork)
     if text != session.state.scratchpad(intent.task):
         await session.record(notes_changed(session.settings, intent.task, text, Author.USER))
+    return Accepted()
+
+
+async def complete_code(session: SessionContext, prefix: str) -> CodeCompleted:
+    """Return the files and symbols that fit what is typed, from what is indexed so far; raise `WorkbenchError`."""
+    sources = await session.sources()
+    paths = await session.file_names.of(sources)
+    if session.state.unfinished:
+        context = await session.tool_context()
+        paths = tuple(path for path in paths if context.may_read(path))
+    fitting = await asyncio.to_thread(matching_paths, paths, prefix, MOST_PATHS)
+    if len(prefix) < LEAST_CHARS or "/" in prefix:
+        return CodeCompleted(prefix, tuple(map(Completion, fitting)))
+    retriever = session.ports.retriever
+    known = set(paths)
+    symbols = await retriever.symbols(sources, prefix, MOST_SYMBOLS)
+    status = retriever.status(sources)
+    remark = "" if status.complete and status.files else "symbols are being indexed"
+    items = (*map(Completion, fitting), *(each for each in symbols if each.place.rpartition(":")[0] in known))
+    return CodeCompleted(prefix, items, remark)
+
+
+async def handle_stop(session: SessionContext, intent: StopAnswer | StopAction) -> Outcome:
+    """Pause the task, and end its running action if that is the one to stop. An answer was cut before this.
+
+    An action that began meanwhile goes on, because the user has not seen it. While a proposal waits, nothing runs.
+    """
+    run, work, main = session.state.run, session.state.work, session.state.main
+    if isinstance(main, Chat):
+        return await stop_chat(session, main, intent)
+    if session.state.waiting is not None:
+        return Refused(f"{TOO_LATE}; look at what waits now")
+    if isinstance(work, Planning) and work.gate.begun is not None:
+        return Refused("the plan is being written, which is brought to its end")
+    if isinstance(work, Planning):  # it can be asked for again
+        await session.record(AbortAsked("planning stopped by the user"))
+        return Accepted()
+    if run is None or run.phase in ENDED:
+        return Accepted()  # nothing runs any more
+    if not run.paused:
+        await session.record(PauseChanged(paused=True))
+    if isinstance(intent, StopAnswer):
+        return Accepted()
+    begun = session.run.gate.begun
+    if begun is None or begun.id != intent.proposal:
+        return Refused(f"{TOO_LATE}; the task pauses before the next request to the model")
+    if not begun.stoppable:
+        return Refused(f"a {begun.kind} is brought to its end; the task pauses after it")
+    session.stoppable.stop(intent.proposal)
     return Accepted()
