@@ -4,8 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from agent_workbench.core.events import Event, SessionConfigured, TaskStarted
-from agent_workbench.core.inbox import InboxItem
-from agent_workbench.core.inbox.waiting_items import may_expire, waiting_item
+from agent_workbench.core.inbox import InboxItem, may_expire, waiting_item
 from agent_workbench.core.plan import TaskOrigin
 from agent_workbench.core.proposals import COMPACT, KEEP_CHANGES, Proposal
 from agent_workbench.core.proposed_action import Risk

@@ -26,10 +26,11 @@ from agent_workbench.core.inbox import (
     InboxReceipt,
     Reference,
     inbox_order,
+    may_expire,
     refusal,
     time_after,
+    waiting_item,
 )
-from agent_workbench.core.inbox.waiting_items import may_expire, waiting_item
 from agent_workbench.core.live import Followed
 from agent_workbench.core.patch.selection import HunkChoice, PartialDiff, partial_diff, selectable_parts
 from agent_workbench.core.patch.values import LeftOut
