@@ -1,4 +1,4 @@
-"""Opening of a session: questions about set-up and trust before it, its first events, and the arrival of one from another machine."""
+"""Opening of a session: questions about set-up and trust, its first events, and the arrival from another machine."""
 
 import asyncio
 import shlex
