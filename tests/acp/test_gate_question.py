@@ -7,8 +7,7 @@ from acp import schema as wire
 from msgspec.structs import replace
 
 from agent_workbench.acp.event_updates import EventUpdates
-from agent_workbench.acp.gate import EditorGate, GateAnswer
-from agent_workbench.acp.gate_question import gate_question
+from agent_workbench.acp.gate import EditorGate, GateAnswer, gate_question
 from agent_workbench.acp.tool_calls import MAX_SHOWN_CHARS
 from agent_workbench.core.events import ActionProposed, Recorded
 from agent_workbench.core.ids import ProposalId
