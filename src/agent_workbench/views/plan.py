@@ -10,7 +10,7 @@ from agent_workbench.core.plan import Owner, Plan, Task, TaskEdit, TaskStatus
 from agent_workbench.core.plan.work_state import WorkState, work_state
 from agent_workbench.core.queue.routing import needs_text
 from agent_workbench.core.state.session_state import SessionState
-from agent_workbench.core.text.amounts import quoted
+from agent_workbench.core.text.amounts import counted_text, quoted
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 from agent_workbench.views.blocks import Block, Entry, Tone
 
@@ -159,7 +159,7 @@ def task_details(task: Task) -> tuple[Block, ...]:
     budget = (
         f"{task.budget.tokens:,} tokens" if task.budget.tokens else "",
         f"{task.budget.minutes:g} minutes" if task.budget.minutes else "",
-        f"{limits.max_files_changed} files" if limits.max_files_changed else "",
+        counted_text(limits.max_files_changed, "file") if limits.max_files_changed else "",
         f"{limits.max_diff_bytes:,} bytes of diff" if limits.max_diff_bytes else "",
     )
     wide_open = task.scope.allowed_write_globs == ("**",)

@@ -151,7 +151,7 @@ def _said_of_context(event: Event) -> str:
             return f"{counted_text(len(event.notes), 'note')} offered from {event.origin}"
         case CodeRetrieved():
             kept = "the change is kept although checks fail; " if event.failing else ""
-            return f"{kept}{len(event.chunks)} pieces of code found"
+            return f"{kept}{counted_text(len(event.chunks), 'piece')} of code found"
         case ChunkPinned():
             return f"{'pinned' if event.pinned else 'unpinned'} {event.chunk.place}"
         case ChunkDropped():
@@ -177,7 +177,9 @@ def _said_of_plan(event: Event) -> str:
         case PlanAsked():
             return f"the user asked for a plan: {event.goal}"
         case PlanSurveyed():
-            return f"{len(event.code)} pieces of code and {len(event.tests)} of tests found for the plan"
+            return (
+                f"{counted_text(len(event.code), 'piece')} of code and {len(event.tests)} of tests found for the plan"
+            )
         case PlanAnswered(stopped=""):
             return f"plan: {event.text}"
         case PlanAnswered():

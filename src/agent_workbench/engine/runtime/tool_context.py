@@ -28,6 +28,7 @@ from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.state.file_pieces import may_rewrite, offered_pieces
 from agent_workbench.core.state.session_state import SessionState, TaskRun
+from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.tools.spec import ToolSpec
 from agent_workbench.engine.runtime.background_holder import BackgroundHolder
 from agent_workbench.engine.runtime.budget import seconds_left
@@ -198,6 +199,6 @@ class ToolContext(Struct, frozen=True):
         changed = {change.path for change in await self.workspace.changes(self.run.tree)} | set(paths)
         if len(changed) > limit:
             raise PatchError(
-                f"{len(changed)} files would be changed, the task allows {limit}",
+                f"{counted_text(len(changed), 'file')} would be changed, the task allows {limit}",
                 advice="change fewer files: " + ", ".join(sorted(changed)),
             )

@@ -11,6 +11,7 @@ from agent_workbench.core.intents.outcomes import CodeFound, FileOpened
 from agent_workbench.core.repo.path_kinds import holds_secrets
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery
 from agent_workbench.core.skills import MOST_SKILLS
+from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.mentions import FileRange, looks_like_path, mention_of, mentioned_range, mentions
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.tool_context import ToolContext
@@ -165,7 +166,7 @@ async def _at(context: ToolContext, place: FileRange) -> tuple[Chunk, ...]:
     context.check_readable(place.path)
     lines = await _lines(context, place.path)
     if place.first > len(lines):
-        raise WorkspaceError(f"{place.path} has {len(lines)} lines, line {place.first} was asked for")
+        raise WorkspaceError(f"{place.path} has {counted_text(len(lines), 'line')}, line {place.first} was asked for")
     if place.last:
         return (_piece(place.path, lines, place.first, max(place.first, place.last)),)
     if place.first:

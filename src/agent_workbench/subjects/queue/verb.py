@@ -13,7 +13,7 @@ from agent_workbench.cli.options import add_verb, overrides
 from agent_workbench.cli.output import say, say_aside
 from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.session_request import Invocation
-from agent_workbench.core.text.amounts import quoted
+from agent_workbench.core.text.amounts import counted_text, quoted
 
 if TYPE_CHECKING:
     from agent_workbench.cli.options import Verbs
@@ -117,7 +117,7 @@ def _told(task: "Task") -> list[str]:
 
     limits, budget = task.constraints, task.budget
     bounds = (
-        f"{limits.max_files_changed} files" if limits.max_files_changed is not None else "",
+        counted_text(limits.max_files_changed, "file") if limits.max_files_changed is not None else "",
         f"{limits.max_diff_bytes:,} bytes of diff" if limits.max_diff_bytes is not None else "",
         f"{limits.timeout_seconds:g} s for a command" if limits.timeout_seconds is not None else "",
         f"{budget.minutes:g} minutes" if budget.minutes is not None else "",

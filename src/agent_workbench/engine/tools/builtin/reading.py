@@ -14,6 +14,7 @@ from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.repo.import_lines import IMPORTS
 from agent_workbench.core.repo.retrieval import RELEVANT, Chunk, CodeQuery
 from agent_workbench.core.state.file_pieces import LEAST_LINES
+from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.tools.arguments import Argument, ArgumentKind, Arguments, Choices
 from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
 from agent_workbench.engine.runtime.tool import ToolResult
@@ -70,7 +71,7 @@ class ReadFile(BuiltinTool, frozen=True):
         if not count:
             return ToolResult(f"{path} is empty", shown=(Chunk(path, 1, 0, "", 0.0),))
         if first > count:
-            raise WorkspaceError(f"{path!r} has {count} lines, line {first} was asked for")
+            raise WorkspaceError(f"{path!r} has {counted_text(count, 'line')}, line {first} was asked for")
         text = "\n".join(lines[first - 1 : last])
         shown = _whole(path, first, text[:MAX_CHARS] if len(text) > MAX_CHARS else f"{text}\n")
         if len(text) > MAX_CHARS:
