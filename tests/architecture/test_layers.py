@@ -65,6 +65,17 @@ def test_each_module_imports_what_its_layer_may() -> None:
     expect_none(line for module in modules() for line in _faults(module, known))
 
 
+def test_a_subject_is_loaded_where_it_is_needed() -> None:
+    """So the folder of any may be missing: `tests/e2e/test_walls.py` takes them away."""
+    expect_none(
+        f"{module.where}:{imported.line}: {imported.module} is loaded with the module"
+        for module in modules()
+        if not subject_of(module.name)
+        for imported in module.imports()
+        if imported.at_module_level and subject_of(imported.module)
+    )
+
+
 def test_the_table_has_no_circle() -> None:
     """So no module reaches, through others, a layer that it may not import."""
     left = {layer: set(below) for layer, below in MAY_IMPORT.items()}

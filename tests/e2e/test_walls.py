@@ -8,6 +8,8 @@ import pytest
 from tests.architecture.source_tree import PACKAGE, SOURCE
 from tests.e2e.machine import Done, Machine
 
+# What a session asks for; the others are loaded by their verbs, screens and tools alone.
+OF_SESSIONS = ("audit", "hooks", "inbox", "knowledge", "playbooks", "queue", "skills")
 SUBJECTS = sorted(each.name for each in (SOURCE / PACKAGE / "subjects").iterdir() if any(each.glob("*.py")))
 # Behind the wall no module of these subjects is found; then the command, or the screen that `agent tui` shows.
 WALL = """
@@ -16,7 +18,7 @@ from importlib.abc import MetaPathFinder
 
 class Wall(MetaPathFinder):
     def find_spec(self, name, path, target=None):
-        if name.startswith("agent_workbench.subjects.") and name.split(".")[2] in walled:
+        if name.rpartition(".")[0] == "agent_workbench.subjects" and name.split(".")[2] in walled:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 walled = sys.argv.pop(1).split(",")
@@ -29,7 +31,7 @@ else:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("walled", [*SUBJECTS, ",".join(SUBJECTS)])
+@pytest.mark.parametrize("walled", [*OF_SESSIONS, ",".join(SUBJECTS)])
 def test_the_product_works_without_a_subject(walled: str, tmp_path: Path) -> None:
     machine, repo = Machine(tmp_path / "machine"), tmp_path / "shop"
 

@@ -27,8 +27,6 @@ from agent_workbench.core.rules.matching import RuleScope, StoredRule
 from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.state.session_state import NO_COMMIT, SessionState
 from agent_workbench.core.yaml_documents import DocumentError, decode_document
-from agent_workbench.subjects.queue.calls import MAX_BYTES, check_queue_file, read_queue_file
-from agent_workbench.subjects.queue.wiring import definition_facts
 from agent_workbench.system.folder_trees import read_regular
 
 if TYPE_CHECKING:
@@ -112,12 +110,16 @@ async def _task(repo: "RepoContext", settings: "Settings", named: str) -> Task:
             if len(found) != 1:
                 raise
             path = found[0]
+    from agent_workbench.subjects.queue.calls import check_queue_file, read_queue_file
+
     task = await check_queue_file(repo.invocation, await read_queue_file(path), named)
     return replace(task, origin=await _origin(repo, path))
 
 
 def _queue_files(root: Path, task: TaskId) -> list[Path]:
     """Return the files of the task with this id in the queues of all projects."""
+    from agent_workbench.subjects.queue.calls import MAX_BYTES
+    from agent_workbench.subjects.queue.wiring import definition_facts
 
     def is_the_task(path: Path) -> bool:
         try:

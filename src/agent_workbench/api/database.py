@@ -28,7 +28,6 @@ from agent_workbench.core.errors import (
 from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.signed import PERSON_PURPOSES, WORKER_PURPOSES
 from agent_workbench.core.text.amounts import counted_text
-from agent_workbench.subjects.queue.wiring import DEFAULT_PROJECT
 
 if TYPE_CHECKING:  # loaded only where a database is set
     from agent_workbench.bootstrap.repo_context import RepoContext
@@ -57,6 +56,7 @@ async def check_database(invocation: Invocation, project: str = "") -> DatabaseR
     """
     repo, settings = await _with_database(invocation)
     from agent_workbench.bootstrap.shared_sessions import copy_backlog, copy_rest
+    from agent_workbench.subjects.queue.wiring import DEFAULT_PROJECT
 
     try:
         with suppress(WorkbenchError):  # what is wrong is found again below

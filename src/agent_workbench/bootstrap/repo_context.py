@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # heavy; a verb loads only what it needs
     from agent_workbench.adapters.retrieval.shared_retrievers import SharedRetriever
     from agent_workbench.config.repo_trust import RepoTrust
     from agent_workbench.config.settings_loader import LoadedSettings
-    from agent_workbench.core.ports.extensions import Playbooks
+    from agent_workbench.core.ports.extensions import Playbooks, Skills
     from agent_workbench.core.ports.model import EndpointModels, Model
     from agent_workbench.core.ports.repo_files import Plans
     from agent_workbench.core.ports.stores import Inbox, SessionStore
@@ -240,7 +240,7 @@ class RepoContext:
             share_tasks(self, settings, self.sessions(settings))
         retriever = self.shared.retriever(settings, self.invocation.environ)
         shell = command_shell(self.root, settings, self.invocation)
-        skills = or_absent(lambda: skill_folders(self.root, settings.skills), NoSkills)
+        skills: Skills = or_absent(lambda: skill_folders(self.root, settings.skills), NoSkills)
         environments = WorktreeEnvironments(settings.python, str(self.root), names=state_dir() / "python")
         return Ports(
             workspaces=self.repository.with_journals(self.local_sessions(settings).began_on_branch),

@@ -98,9 +98,11 @@ def tool_servers(settings: "Settings", root: Path, environ: Mapping[str, str]) -
     if not settings.mcp_servers:
         return ()
     from agent_workbench.adapters.shell.server_processes import SandboxedServers
-    from agent_workbench.subjects.mcp_client.adapters.tool_source import McpServer
+    from agent_workbench.core.extras import needed_subject
     from agent_workbench.system.user_dirs import cache_dir, config_dir, state_dir
 
+    with needed_subject():
+        from agent_workbench.subjects.mcp_client.adapters.tool_source import McpServer
     own = tuple(str(each) for each in (state_dir(), config_dir(), cache_dir()))
     servers = SandboxedServers(str(root), environ, own, signing_keys(settings))
     sign_ins = str(state_dir() / KEYS / "mcp")

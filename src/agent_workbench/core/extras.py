@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from agent_workbench.core.errors import ExtraMissing
 
 PACKAGE = "agent-workbench"
-_SUBJECTS = "agent_workbench.subjects."
+_SUBJECTS = "agent_workbench.subjects"
 
 
 class Extra(StrEnum):
@@ -65,12 +65,11 @@ def install_command(extra: Extra) -> str:
 
 
 def missing_subject(error: ModuleNotFoundError) -> ExtraMissing | None:
-    """Return the error for a subject whose folder is not there; None if the module that is missing is none of it."""
-    name = (error.name or "").removeprefix(_SUBJECTS)
-    if name == error.name or not name:
+    """Return the error for a subject whose folder is not there; None for any other module, also within a subject."""
+    folder, _, name = (error.name or "").rpartition(".")
+    if _SUBJECTS not in {folder, error.name}:
         return None
-    subject = name.partition(".")[0]
-    return ExtraMissing(f"the part {subject} of {PACKAGE} is missing here", advice=f"install {PACKAGE} again")
+    return ExtraMissing(f"the part {name} of {PACKAGE} is missing here", advice=f"install {PACKAGE} again")
 
 
 @contextmanager

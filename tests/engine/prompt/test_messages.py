@@ -150,24 +150,26 @@ def test_what_the_user_did_since_stays_where_a_prompt_is_answered_again(end: str
     assert "WRONG" not in told
 
 
-def test_what_a_later_attempt_looked_at_goes_with_it() -> None:
+def test_what_a_later_attempt_looked_at_stays_only_where_it_is_new() -> None:
     """Each attempt would look the same up again, and say the same about it."""
     started = replace(STARTED, definition=replace(STARTED.definition, accept_tests=("test",)), wording=e.FAILING_FIRST)
 
-    def attempt(words: str) -> list[e.Event]:
-        built, found = (
-            e.PromptBuilt(1, Purpose.EXECUTOR, 1, 1, "sha"),
-            e.ActionFinished(P1, e.ActionResult.OK, "it is so"),
-        )
+    def attempt(words: str, *shown: Chunk) -> list[e.Event]:
+        built = e.PromptBuilt(1, Purpose.EXECUTOR, 1, 1, "sha")
+        found = e.ActionFinished(P1, e.ActionResult.OK, "it is so", shown=shown)
         looked = e.ModelAnswered(1, f"LOOK {words}", AnswerFigures(), "")
         changed = e.ModelAnswered(2, f"CHANGE {words}", AnswerFigures(), "")
         applied = (e.ActionProposed(DIFF), e.PatchApplied(P1, ("a",), "sha", "u"))
         return [built, looked, found, built, changed, *applied, e.StepUndone(P1, 2, ("a",), "t", afresh=True)]
 
-    story = [started, e.CodeRetrieved("q", CHUNKS), *attempt("first")]
-    first = build_parts(state_of(story), Purpose.EXECUTOR)
-    assert [part.text for part in first if "LOOK" in part.text or "CHANGE" in part.text] == ["LOOK first"]
-    assert build_parts(state_of([*story, *attempt("second"), *attempt("third")]), Purpose.EXECUTOR) == first
+    def told(*attempts: list[e.Event]) -> list[str]:
+        story = [started, e.CodeRetrieved("q", CHUNKS), *(event for each in attempts for event in each)]
+        parts = build_parts(state_of(story), Purpose.EXECUTOR)
+        return [part.text for part in parts if "LOOK" in part.text or "CHANGE" in part.text]
+
+    first, again, new = attempt("first"), attempt("again"), attempt("new", HIDDEN)
+    assert told(first) == told(first, again) == told(first, again, again) == ["LOOK first"]
+    assert told(first, again, new, again) == ["LOOK first", "LOOK new"]
 
 
 @settings(max_examples=50)

@@ -1,7 +1,4 @@
-"""The inbox of machines that share a database: decisions count by their signatures, not by their rows.
-
-Notifications of the database (`LISTEN`), by one connection for all who wait in this process.
-"""
+"""The inbox of machines that share a database: decisions count by their signatures, and `LISTEN` tells of new ones."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence

@@ -13,10 +13,10 @@ from agent_workbench.api.records.proofs import prove_session
 from agent_workbench.api.records.session_queries import exported_events, files_between, session_summaries
 from agent_workbench.api.trusted_repo import redactor_of, trusted_repo
 from agent_workbench.core.errors import UsageError, WorkspaceError
+from agent_workbench.core.extras import needed_subject
 from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.session_request import Invocation
-from agent_workbench.subjects.audit.calls import audit_answer
 
 if TYPE_CHECKING:
     from agent_workbench.bootstrap.repo_context import RepoContext
@@ -60,6 +60,9 @@ class RepoSessions:
 
     async def audit(self, query: "AnyQuery") -> "AnyPage":
         """Return the page that answers a query."""
+        with needed_subject():
+            from agent_workbench.subjects.audit.calls import audit_answer
+
         return await audit_answer(self._invocation, query)
 
     async def keep_picture(self, session: SessionId, seq: int, picture: str) -> str:

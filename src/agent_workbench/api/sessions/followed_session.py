@@ -13,6 +13,7 @@ from agent_workbench.api.sessions.offered_notes import settle_notes
 from agent_workbench.api.sessions.session_handle import LocalSession
 from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.core.errors import WorkbenchError, error_text
+from agent_workbench.core.extras import needed_subject
 from agent_workbench.core.fold import fold, fold_all
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxChoice, reference_to
@@ -24,12 +25,11 @@ from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.engine.runtime.intent_queue import answered
 from agent_workbench.engine.runtime.publisher import UpdatePublisher
 from agent_workbench.engine.session.intents import answerable
-from agent_workbench.subjects.inbox.calls import RepoInbox, repo_inbox
-from agent_workbench.subjects.inbox.view import receipt_text
 
 if TYPE_CHECKING:
     from agent_workbench.bootstrap.shared_resources import SharedResources
     from agent_workbench.core.ports.stores import SessionStore
+    from agent_workbench.subjects.inbox.calls import RepoInbox
 
 LOOK_SECONDS = 1.0
 """Seconds between two looks at who has the session open and what is decided."""
@@ -49,7 +49,7 @@ class FollowedSession:
         self,
         state: SessionState,
         sessions: "SessionStore",
-        inbox: RepoInbox,
+        inbox: "RepoInbox",
         publisher: UpdatePublisher,
         events: EventFeed,
         settle: Callable[[SessionId], Awaitable[str]],
@@ -122,6 +122,8 @@ class FollowedSession:
             await self.look()
         except WorkbenchError as error:
             return Refused(error_text(error))
+        from agent_workbench.subjects.inbox.view import receipt_text
+
         return Accepted(settled or receipt_text(receipt))
 
 
@@ -155,6 +157,9 @@ async def followed_session(invocation: Invocation, name: str, shared: "SharedRes
     state = await asyncio.to_thread(fold_all, await sessions.read(session))
     updates, events = UpdateFeed(), EventFeed()
     events.begin(state.seq, partial(sessions.read, session, whole=True))
+    with needed_subject():
+        from agent_workbench.subjects.inbox.calls import repo_inbox
+
     inbox, publisher = await repo_inbox(invocation, repo.shared), UpdatePublisher(updates.publish)
     driver = FollowedSession(state, sessions, inbox, publisher, events, partial(settle_notes, invocation))
     await driver.look()

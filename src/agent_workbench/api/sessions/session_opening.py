@@ -14,6 +14,7 @@ from agent_workbench.bootstrap.commands import command_shell, held_credentials
 from agent_workbench.bootstrap.repo_context import RepoContext, Say
 from agent_workbench.bootstrap.stores import system_clock
 from agent_workbench.core.errors import SandboxError
+from agent_workbench.core.extras import needed_subject
 from agent_workbench.core.plan import is_queued
 from agent_workbench.core.proposals import USER
 from agent_workbench.core.repo.workspace import SandboxFacts
@@ -119,7 +120,8 @@ async def open_session(
         recorder = _recorder(opened, publisher, events, headless=headless)
         ports = replace(ports, backlog=store.backlog)
         if settings.database.active or is_queued(recorder.state.plan_path):
-            from agent_workbench.subjects.queue.wiring import session_plans
+            with needed_subject():
+                from agent_workbench.subjects.queue.wiring import session_plans
 
             plans = await session_plans(recorder.state, ports.plans, shared=settings.database.active)
             ports = replace(ports, plans=plans)
@@ -158,7 +160,8 @@ def session_config(
 
 
 async def _withdraw(repo: RepoContext, settings: "Settings", names: "Sequence[str]", reason: str) -> "Sequence[str]":
-    from agent_workbench.subjects.queue.wiring import withdraw_tasks
+    with needed_subject():
+        from agent_workbench.subjects.queue.wiring import withdraw_tasks
 
     return await withdraw_tasks(repo, settings, names, reason)
 
@@ -168,7 +171,8 @@ async def _label(query: "SessionQuery", tasks: "Plans", plan: "Plans") -> str:
     if not is_queued(tasks.path):
         return query.label
     if not query.name:
-        from agent_workbench.subjects.queue.wiring import check_unplanned
+        with needed_subject():
+            from agent_workbench.subjects.queue.wiring import check_unplanned
 
         await check_unplanned((await tasks.read()).tasks, plan)
     return tasks.path

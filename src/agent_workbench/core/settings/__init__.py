@@ -1,9 +1,4 @@
-"""Typed settings. `config/` fills them from `.agent.yml`, the environment and flags.
-
-Settings of the code search.
-
-Settings of the screen.
-"""
+"""Typed settings. `config/` fills them from `.agent.yml`, the environment and flags."""
 
 from enum import StrEnum
 

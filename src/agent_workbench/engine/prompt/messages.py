@@ -134,8 +134,9 @@ class _Growth:
         self._added: set[str] = set()
         self._reviewed = self._wording >= LEAVES_OUT
         self._skills: SkillsChosen | None = None
-        # Parts and shown places of the newest prompt, and of the one that led to the first diff in effect. What a later
-        # attempt looked at before its diff is given up with it: a small model goes by its own words in the prompt.
+        # Parts and shown places of the newest prompt, and of the one that led to the first diff in effect. A later
+        # attempt that looked at nothing new before its diff begins where the one before it did: its own words about
+        # what it had seen already would grow in each prompt, and a small model goes by them.
         self._newest = self._unchanged = _Prompt((), frozenset())
         self._diffs, self._afresh = 0, False
 
@@ -149,7 +150,8 @@ class _Growth:
         if self._aside and isinstance(event, ABOUT_NOTES):
             return
         if isinstance(event, PatchApplied):
-            self._unchanged = self._unchanged if self._diffs or self._afresh else self._newest
+            looked = not self._afresh or not self._newest.shown <= self._unchanged.shown
+            self._unchanged = self._newest if not self._diffs and looked else self._unchanged
             self._diffs += 1
         elif isinstance(event, StepUndone):
             self._diffs, self._afresh = self._diffs - 1, event.afresh

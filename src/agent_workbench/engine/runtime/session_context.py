@@ -1,7 +1,4 @@
-"""Context of a session: ports, settings, recorder, publisher, the open workspace, and hooks that are told of events.
-
-Names of the files in a folder, listed again only after a while: completion asks for them at every key.
-"""
+"""Context of a session: ports, settings, recorder, publisher, the open workspace, and hooks that are told of events."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence

@@ -28,8 +28,7 @@ from agent_workbench.mcp.tools.served_tool import (
     schema_of,
     text_field,
 )
-from agent_workbench.subjects.inbox.view import view_inbox
-from agent_workbench.views.reports.json_documents import plan_document, results_document, row_document
+from agent_workbench.views.reports.json_documents import plan_document, results_document
 
 PARKED = " It runs only where approvals.script is auto and a sandbox confines it; else it is refused: a person decides."
 
@@ -237,6 +236,7 @@ async def _search_code(invocation: Invocation, turn: asyncio.Lock, arguments: Ar
 
 async def _inbox_list(invocation: Invocation, arguments: Arguments) -> JsonObject:
     from agent_workbench.subjects.inbox.calls import opened_inbox
+    from agent_workbench.subjects.inbox.view import row_document, view_inbox
 
     async with opened_inbox(invocation) as inbox:
         rows = view_inbox(await inbox.items(InboxFilter(task=arguments.text("task"))), inbox.now())

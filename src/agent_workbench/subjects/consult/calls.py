@@ -1,7 +1,4 @@
-"""Consultants: one call for every front end, the log of a label, pass rates, and which endpoints answer.
-
-Journal in memory, for a call that is answered although its session cannot be written.
-"""
+"""Consultants: one call for every front end, the log of a label, pass rates, and which endpoints answer."""
 
 import asyncio
 import os
@@ -25,7 +22,7 @@ from agent_workbench.core.ports.stores import HeldSession
 from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.text.amounts import counted_text
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.core.history.summaries import SessionSummary
     from agent_workbench.core.ports.stores import SessionStore
     from agent_workbench.core.settings import Settings

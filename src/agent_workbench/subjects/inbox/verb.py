@@ -124,8 +124,7 @@ def list_all(options: argparse.Namespace) -> int:
 
 
 async def _list(options: argparse.Namespace) -> int:
-    from agent_workbench.subjects.inbox.view import refused_lines, view_inbox
-    from agent_workbench.views.reports.json_documents import row_document
+    from agent_workbench.subjects.inbox.view import refused_lines, row_document, view_inbox
 
     async with _inbox() as inbox:
         rows = view_inbox(await inbox.items(InboxFilter(task=options.task)), inbox.now())
@@ -149,8 +148,7 @@ def show(options: argparse.Namespace) -> int:
 
 
 async def _show(options: argparse.Namespace) -> int:
-    from agent_workbench.subjects.inbox.view import proposal_text, view_inbox
-    from agent_workbench.views.reports.json_documents import row_document
+    from agent_workbench.subjects.inbox.view import proposal_text, row_document, view_inbox
 
     async with _inbox() as inbox:
         waiting = await inbox.find(options.id)

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from agent_workbench.core.events.codec import JsonObject
 from agent_workbench.core.inbox import InboxItem, InboxReceipt
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.proposals import Proposal
@@ -47,6 +48,27 @@ RISK_TONES = {Risk.HIGH: Tone.BAD, Risk.MEDIUM: Tone.WARN, Risk.LOW: Tone.DIM}
 def view_inbox(items: Sequence[InboxItem], now: str) -> tuple[InboxRow, ...]:
     """Return a row for each item, in their order; `now` is UTC in ISO 8601, as journals write it."""
     return tuple(_row(item, now) for item in items)
+
+
+def row_document(row: InboxRow) -> JsonObject:
+    """Return an item of the inbox. It has no reference: a decision needs the whole proposal to be shown."""
+    return {
+        "id": row.id,
+        "session": row.item.session,
+        "proposal": row.item.proposal.id,
+        "task": row.task,
+        "kind": row.item.proposal.kind,
+        "effect": row.effect,
+        "since": row.item.since,
+        "age": row.age,
+        "risk": row.risk,
+        "source": row.source,
+        "expires": row.item.expires,
+        "holder": row.item.holder,
+        "decided": row.item.decided.verdict if row.item.decided is not None else "",
+        "worker": row.item.worker,
+        "refused": list(row.item.refused),
+    }
 
 
 def receipt_text(receipt: InboxReceipt) -> str:

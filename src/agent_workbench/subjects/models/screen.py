@@ -1,7 +1,4 @@
-"""Models of the servers in the settings: load and unload them, and switch the task to one.
-
-Models of the servers in the settings as rows of a list: status, context, and which one the task asks.
-"""
+"""Models of the servers in the settings: load and unload them, and switch the task to one."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 

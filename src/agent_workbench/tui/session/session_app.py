@@ -1,7 +1,4 @@
-"""Base class of the Textual app: the members that session tabs may use. `tui.app` adds the rest.
-
-Optional services that the app gets from the machine: recorded sessions, editor, desktop, terminal.
-"""
+"""Base class of the Textual app, for session tabs, and the optional services that it gets from the machine."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
@@ -13,6 +10,7 @@ from agent_workbench.core.text.sanitizer import sanitize
 from agent_workbench.tui.keymap import Keymap
 from agent_workbench.tui.terminal.terminal_app import TerminalApp
 
+# Loaded before the first frame: types only.
 if TYPE_CHECKING:
     from agent_workbench.core.history.summaries import PastSessions
     from agent_workbench.core.ports.forge import PullRequests

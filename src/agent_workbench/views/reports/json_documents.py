@@ -12,7 +12,6 @@ from agent_workbench.core.plan.work_state import WorkState
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery, IndexStatus
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.tools.strict_json import JsonValue
-from agent_workbench.subjects.inbox.view import InboxRow
 from agent_workbench.views.reports.plan_documents import task_labels
 from agent_workbench.views.reports.task_report import TaskReport
 
@@ -55,27 +54,6 @@ def note_document(note: Chunk) -> JsonObject:
         "excerpt": note.text,
         "score": note.score,
         "signals": [{"kind": each.kind, "share": each.share, "words": list(each.words)} for each in note.signals],
-    }
-
-
-def row_document(row: InboxRow) -> JsonObject:
-    """Return an item of the inbox. It has no reference: a decision needs the whole proposal to be shown."""
-    return {
-        "id": row.id,
-        "session": row.item.session,
-        "proposal": row.item.proposal.id,
-        "task": row.task,
-        "kind": row.item.proposal.kind,
-        "effect": row.effect,
-        "since": row.item.since,
-        "age": row.age,
-        "risk": row.risk,
-        "source": row.source,
-        "expires": row.item.expires,
-        "holder": row.item.holder,
-        "decided": row.item.decided.verdict if row.item.decided is not None else "",
-        "worker": row.item.worker,
-        "refused": list(row.item.refused),
     }
 
 

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import pairwise, takewhile
+from itertools import takewhile
 
 from msgspec import Struct
 
@@ -17,8 +17,8 @@ LEAST_CLOSING_LINES = 3
 _BLOCKS = (('"""', '"""'), ("'''", "'''"), ("/*", "*/"), ("<!--", "-->"), ("{-", "-}"), ("=begin", "=end"))
 _LINE_COMMENTS = ("#", "//", "--", ";", "%")
 _PYTHON = (".py", ".pyi")
-_ABOVE_BODY = (":", '"', "'")
-"""Ends of a line of Python below which `...` is a body: a signature, a docstring."""
+_ABOVE_DOTS = (":", '"', "'", "(", "[", ",")
+"""Ends of a line of Python below which `...` may stand alone: a signature, a docstring, an open bracket."""
 _DOCTEST = (">>>", "...")
 _REST = frozenset({"rest", "remaining", "remainder", "existing", "other", "previous", "unchanged", "omitted", "more"})
 _GONE = frozenset({"unchanged", "same", "omitted", "before", "above", "code", "here"})
@@ -64,8 +64,8 @@ def with_left_out(
 
     A small model often writes a part of what it was shown: only the functions that it changed, or all up to the last
     definition. `name` is how the piece is called, `whole` says that it is all of the file at `path`. Raises
-    `PartialRewrite` for a comment in place of lines, for a definition whose place is not there any more, and for a file
-    that would be empty.
+    `PartialRewrite` for a comment or dots in place of lines, a text that ends at a signature, a definition whose place
+    is not there any more, and a file that would be empty.
     """
     if not new and whole:
         raise PartialRewrite(
@@ -73,12 +73,13 @@ def with_left_out(
             advice="give the file its whole new text; a file is removed by a diff only",
         )
     standing = {line.strip() for line in old}
-    for above, line in pairwise(["", *filter(None, map(str.strip, new))]):
-        if _stands_for_text(line, above) and line not in standing:
+    is_python = path.endswith(_PYTHON)
+    for at, line in enumerate(map(str.strip, new)):
+        if line not in standing and (_stands_for_text(line) or (is_python and _left_out_here(new, at))):
             raise PartialRewrite(
                 f"{name} leaves text out: {line[:80]!r}", advice="write every line of the piece, those that stay too"
             )
-    if path.endswith(_PYTHON) and _opens_block(new) and not _opens_block(old):
+    if is_python and _opens_block(new) and not _opens_block(old):
         raise PartialRewrite(
             f"{name} ends where a body has to begin", advice="write every line of the piece, to its end"
         )
@@ -89,22 +90,36 @@ def with_left_out(
     return lines, repairs
 
 
+def _code(line: str) -> str:
+    """Return a line of Python without its comment, as far as blanks are before it."""
+    return re.split(r"(?:^|\s)#", line, maxsplit=1)[0].rstrip()
+
+
 def _opens_block(lines: Sequence[str]) -> bool:
     """Return True for Python that ends with a line such as `def total(cart) -> int:`, comments below it left aside."""
-    last = next((line for line in map(str.strip, reversed(lines)) if line and not line.startswith("#")), "")
-    return last.partition("  #")[0].endswith(":")
+    return next(filter(None, map(_code, reversed(lines))), "").endswith(":")
 
 
-def _stands_for_text(line: str, above: str) -> bool:
-    """Return True for a comment in place of lines that were left out, such as `# ... rest unchanged`.
+def _left_out_here(lines: Sequence[str], at: int) -> bool:
+    """Return True for dots in place of lines of Python: they are no whole body, no index, and no line of a doctest."""
+    line = lines[at]
+    if line.strip() == "…":
+        return True
+    if line.strip() != "...":
+        return False
+    above = next(filter(None, map(_code, reversed(lines[:at]))), "")
+    below = next((each for each in lines[at + 1 :] if _code(each)), "")
+    alone = above.endswith(_ABOVE_DOTS) and _width(below) < _width(line)
+    return not alone and not above.lstrip().startswith(_DOCTEST)
 
-    `above` is the line before it. Three dots alone may be a whole body of Python, or a line of a doctest.
-    """
+
+def _stands_for_text(line: str) -> bool:
+    """Return True for a comment in place of lines that were left out, such as `# ... rest unchanged`."""
     if not line.startswith(_COMMENTS):
         return False
     words, dots = set(re.findall("[a-z]+", line.lower())), "..." in line or "…" in line
     if not words:
-        return dots and not (line == "..." and (above.endswith(_ABOVE_BODY) or above.startswith(_DOCTEST)))
+        return dots and line not in {"...", "…"}
     rest = words & _REST
     return bool(rest) and (dots or (rest != {"existing"} and bool(words & _GONE) and len(words) <= 8))
 

@@ -1,9 +1,4 @@
-"""Dispatch of user intents: each is checked against the current state, carried out or refused with the reason.
-
-Stops by the user: an answer is cut, a check or a command is ended, and the task pauses.
-
-Completion of files and symbols that the user mentions.
-"""
+"""Dispatch of user intents: each is checked against the current state, carried out or refused with the reason."""
 
 import asyncio
 
