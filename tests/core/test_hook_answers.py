@@ -12,7 +12,7 @@ from agent_workbench.core.hook_answers import (
     HookAnswer,
     HookOutcome,
     HookVerdict,
-    read_answer,
+    read_hook_answer,
 )
 from agent_workbench.core.hook_document import (
     MAX_DIFF_CHARS,
@@ -36,7 +36,7 @@ VALUES = st.recursive(
 
 @given(st.text(max_size=200) | VALUES.map(json.dumps))
 def test_any_output_is_read(output: str) -> None:
-    answer = read_answer(HookOutcome(output))
+    answer = read_hook_answer(HookOutcome(output))
     assert answer.verdict in {HookVerdict.NONE, HookVerdict.ASK, HookVerdict.REFUSE}
     assert (answer.verdict is HookVerdict.NONE) == (not output.strip())
     assert len(answer.reason) <= MAX_REASON_CHARS
@@ -48,15 +48,15 @@ def test_any_output_is_read(output: str) -> None:
 @given(st.sampled_from(["ask", "refuse"]), st.text(max_size=1000))
 def test_a_failure_asks_whatever_was_printed(decision: str, why: str) -> None:
     printed = json.dumps({"decision": decision, "reason": why})
-    assert read_answer(HookOutcome(printed, failure=f"exit code 1{why}")).verdict is HookVerdict.ASK
-    answer = read_answer(HookOutcome(printed))
+    assert read_hook_answer(HookOutcome(printed, failure=f"exit code 1{why}")).verdict is HookVerdict.ASK
+    answer = read_hook_answer(HookOutcome(printed))
     assert answer.verdict.value == decision
     assert answer.reason
 
 
 def test_an_answer_without_a_reason_has_one() -> None:
-    assert read_answer(HookOutcome('{"decision": "refuse"}\n')) == HookAnswer(HookVerdict.REFUSE, NO_REASON)
-    assert read_answer(HookOutcome(" " * (MAX_ANSWER_CHARS + 1))).failed, "more than is read may be anything"
+    assert read_hook_answer(HookOutcome('{"decision": "refuse"}\n')) == HookAnswer(HookVerdict.REFUSE, NO_REASON)
+    assert read_hook_answer(HookOutcome(" " * (MAX_ANSWER_CHARS + 1))).failed, "more than is read may be anything"
 
 
 def test_a_document_is_one_bounded_line_of_ascii_that_names_what_is_cut() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.config.settings_loader import load_settings
-from agent_workbench.core.hook_answers import HookOutcome, HookVerdict, read_answer
+from agent_workbench.core.hook_answers import HookOutcome, HookVerdict, read_hook_answer
 from agent_workbench.core.hook_document import proposal_document
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.proposal_kinds import DiffProposal
@@ -50,4 +50,4 @@ def test_its_script_answers_as_the_page_says(line: str, verdict: HookVerdict) ->
         [sys.executable, "-P", "-c", script], input=document.text, capture_output=True, text=True, check=False
     )
     failure = "" if done.returncode == 0 else f"exit code {done.returncode}"
-    assert read_answer(HookOutcome(done.stdout, failure)).verdict is verdict
+    assert read_hook_answer(HookOutcome(done.stdout, failure)).verdict is verdict

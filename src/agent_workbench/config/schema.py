@@ -1,4 +1,4 @@
-"""Schema of `.agent.yml`: its keys, their types and defaults, and their fields in the settings."""
+"""Schema of `.agent.yml`: its keys and their fields, derived from the types and defaults in `core/settings`."""
 
 import re
 import typing

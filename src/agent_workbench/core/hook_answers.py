@@ -53,7 +53,7 @@ class HookRun(Struct, frozen=True):
     answer: HookAnswer | None = None
 
 
-def read_answer(outcome: HookOutcome) -> HookAnswer:
+def read_hook_answer(outcome: HookOutcome) -> HookAnswer:
     """Return the answer about a proposal: nothing is no objection, and what is no valid answer asks for a person."""
     if outcome.failure:
         return _no_answer(outcome.failure)

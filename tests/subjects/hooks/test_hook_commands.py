@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.adapters.shell.shell import SandboxedShell
-from agent_workbench.core.hook_answers import HookOutcome, HookVerdict, read_answer
+from agent_workbench.core.hook_answers import HookOutcome, HookVerdict, read_hook_answer
 from agent_workbench.core.settings import SandboxSettings
 from agent_workbench.core.settings.hooks import HookPoint, HookSettings
 from agent_workbench.subjects.hooks.adapter import HookCommand, HookCommands
@@ -65,7 +65,7 @@ async def test_a_hook_reads_the_event_and_answers(scene: Scene) -> None:
         "import json, os, sys; read = json.load(sys.stdin); assert sys.stdin.read() == ''; "
         "print(json.dumps({'decision': 'refuse', 'reason': read['event'] + ' ' + os.environ['AGENT_HOOK_EVENT']}))"
     )
-    answer = read_answer(await scene.python(code))
+    answer = read_hook_answer(await scene.python(code))
     assert (answer.verdict, answer.reason) == (HookVerdict.REFUSE, "diff_proposed diff_proposed")
 
 
@@ -132,7 +132,7 @@ if os.fork() == 0:
     os._exit(0)
 print('{{"decision": "ask", "reason": "a daemon was left"}}')
 """
-    assert read_answer(await scene.python(code)).reason == "a daemon was left"
+    assert read_hook_answer(await scene.python(code)).reason == "a daemon was left"
     await until(lambda: not running(mark), 1)
 
 
@@ -171,14 +171,14 @@ async def test_what_fails_asks(scene: Scene, name: str) -> None:
     seconds = 0.3 if "timed out" in failure else 20
     done = await scene.run(line, seconds=seconds)
     assert done.failure.startswith(failure)
-    assert read_answer(done).verdict is HookVerdict.ASK
+    assert read_hook_answer(done).verdict is HookVerdict.ASK
 
 
 async def test_much_output_is_bounded_and_asks(scene: Scene) -> None:
     done = await scene.run("head -c 30000000 /dev/zero | tr '\\0' x; echo '{}'")
     assert len(done.output) <= 20_001
     assert done.failure.startswith("it printed too much")
-    assert read_answer(
+    assert read_hook_answer(
         await scene.run("head -c 30000 /dev/zero | tr '\\0' ' '; echo '{\"decision\": \"refuse\"}'")
     ).failed
 

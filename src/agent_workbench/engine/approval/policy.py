@@ -22,7 +22,7 @@ from agent_workbench.core.hook_answers import (
     HookOutcome,
     HookRun,
     HookVerdict,
-    read_answer,
+    read_hook_answer,
 )
 from agent_workbench.core.hook_document import HookDocument, proposal_document
 from agent_workbench.core.knowledge import PUT_ASIDE
@@ -253,7 +253,7 @@ async def run_hook(session: SessionContext, proposal: Proposal, name: str) -> No
 
 
 def _answer(document: HookDocument, outcome: HookOutcome) -> HookAnswer:
-    answer = read_answer(outcome)
+    answer = read_hook_answer(outcome)
     if document.cut and answer.verdict is HookVerdict.NONE:
         return HookAnswer(HookVerdict.ASK, NOT_ALL_SEEN, failed=True)
     return answer
