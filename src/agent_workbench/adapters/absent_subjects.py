@@ -55,7 +55,8 @@ class NoInbox(_Absent, Inbox):
         return ()
 
     async def wait(self, session: SessionId, known: Collection[Reference] = ()) -> tuple[InboxDecision, ...]:
-        return await asyncio.get_running_loop().create_future()
+        never: asyncio.Future[tuple[InboxDecision, ...]] = asyncio.get_running_loop().create_future()
+        return await never
 
     async def remove(self, decision: InboxDecision) -> None:
         return

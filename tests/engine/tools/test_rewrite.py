@@ -528,4 +528,4 @@ async def test_an_attempt_that_only_other_checks_speak_against_is_kept(tmp_path:
         assert ["everything = sum(prices)" in prompt for prompt in asked] == [False, True, True, True]
         assert [event.afresh for event in stage.events if isinstance(event, StepUndone)] == [True]
         (kept,) = (event for event in stage.events if isinstance(event, CodeRetrieved) and event.failing)
-        assert log_line(kept) == "the change is kept although checks fail; 1 pieces of code found"
+        assert log_line(kept) == "the change is kept although checks fail; 1 piece of code found"

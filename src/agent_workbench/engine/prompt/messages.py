@@ -150,8 +150,7 @@ class _Growth:
         if self._aside and isinstance(event, ABOUT_NOTES):
             return
         if isinstance(event, PatchApplied):
-            looked = not self._afresh or not self._newest.shown <= self._unchanged.shown
-            self._unchanged = self._newest if not self._diffs and looked else self._unchanged
+            self._unchanged = self._before_diff()
             self._diffs += 1
         elif isinstance(event, StepUndone):
             self._diffs, self._afresh = self._diffs - 1, event.afresh
@@ -251,6 +250,11 @@ class _Growth:
         self._parts = [(each, part) for each, part in self._parts if part.label not in gone]
         self._shown -= self._left_out
         self._left_out.clear()
+
+    def _before_diff(self) -> "_Prompt":
+        """Return the prompt with which the next attempt begins if the one of the diff that was applied now fails."""
+        nothing_new = self._afresh and self._newest.shown <= self._unchanged.shown
+        return self._unchanged if self._diffs or nothing_new else self._newest
 
     def _return_to(self, prompt: "_Prompt") -> None:
         """Take an earlier prompt again, with what the user said, changed and pinned since."""
