@@ -64,7 +64,7 @@ async def test_lines_of_a_file(stage: Stage, arguments: dict[str, object], head:
     [
         ({"path": "nowhere"}, "there is no file 'nowhere'"),
         ({"path": "bytes.bin"}, "binary"),
-        ({"path": "long.txt", "first_line": 1001}, "has 1000 lines, line 1001 was asked for"),
+        ({"path": "long.txt", "first_line": 1001}, "has 1,000 lines, line 1001 was asked for"),
         ({"path": "../outside"}, "outside"),
         ({"path": "/etc/passwd"}, "/etc/passwd"),
         ({"path": ""}, "''"),
