@@ -1,12 +1,10 @@
 """Stand-ins for the ports of subjects whose folders are not installed: a session does without them, and says so."""
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
-from typing import TypeVar
+from collections.abc import Collection, Sequence
 
 from agent_workbench.core.errors import ExtraMissing
 from agent_workbench.core.events import SkillText
-from agent_workbench.core.extras import missing_subject
 from agent_workbench.core.hook_answers import HookOutcome
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxDecision, Reference
@@ -16,18 +14,6 @@ from agent_workbench.core.ports.search import Knowledge
 from agent_workbench.core.ports.stores import Inbox
 from agent_workbench.core.settings.hooks import HookPoint
 from agent_workbench.core.skills import SkillEntry, SkillHit, SkillPlace
-
-_T = TypeVar("_T")
-
-
-def or_absent(make: Callable[[], _T], stand_in: Callable[[ExtraMissing], _T]) -> _T:
-    """Return what `make` returns, or what stands in for it where the subject that it imports is not there."""
-    try:
-        return make()
-    except ModuleNotFoundError as error:
-        if (missing := missing_subject(error)) is None:
-            raise
-        return stand_in(missing)
 
 
 class _Absent:

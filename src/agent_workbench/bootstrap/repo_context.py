@@ -20,6 +20,7 @@ from agent_workbench.bootstrap.stores import (
     session_store,
     system_clock,
 )
+from agent_workbench.core.extras import or_absent
 from agent_workbench.core.session_request import Invocation
 
 if TYPE_CHECKING:  # heavy; a verb loads only what it needs
@@ -189,7 +190,7 @@ class RepoContext:
 
     def inbox(self, settings: "Settings") -> "Inbox":
         """Return the decisions made outside the processes that hold the sessions; blocks. Raises `ConfigError`."""
-        from agent_workbench.adapters.absent_subjects import NoInbox, or_absent
+        from agent_workbench.adapters.absent_subjects import NoInbox
 
         def inbox() -> "Inbox":
             from agent_workbench.subjects.inbox.wiring import repo_decisions
@@ -228,7 +229,7 @@ class RepoContext:
 
     def ports(self, settings: "Settings", say: Say) -> "Ports":
         """Return an adapter for every port, those that must be closed last. Blocks while modules are loaded."""
-        from agent_workbench.adapters.absent_subjects import NoHooks, NoKnowledge, NoSkills, or_absent
+        from agent_workbench.adapters.absent_subjects import NoHooks, NoKnowledge, NoSkills
         from agent_workbench.adapters.journal.redaction import environment_redactor
         from agent_workbench.adapters.memory import ScratchpadFolder
         from agent_workbench.adapters.shell.environment import WorktreeEnvironments

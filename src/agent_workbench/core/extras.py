@@ -1,16 +1,18 @@
-"""What an installation may lack: extras, which are libraries installed only if asked for, and folders of subjects."""
+"""Parts that an installation may lack: the libraries of an extra, and the folder of a subject."""
 
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
 from importlib.util import find_spec
+from typing import TypeVar
 
 from agent_workbench.core.errors import ExtraMissing
 
 PACKAGE = "agent-workbench"
 _SUBJECTS = "agent_workbench.subjects"
+_T = TypeVar("_T")
 
 
 class Extra(StrEnum):
@@ -70,6 +72,16 @@ def missing_subject(error: ModuleNotFoundError) -> ExtraMissing | None:
     if _SUBJECTS not in {folder, error.name}:
         return None
     return ExtraMissing(f"the part {name} of {PACKAGE} is missing here", advice=f"install {PACKAGE} again")
+
+
+def or_absent(make: Callable[[], _T], stand_in: Callable[[ExtraMissing], _T]) -> _T:
+    """Return what `make` returns, or what stands in for it where the subject that it imports is not there."""
+    try:
+        return make()
+    except ModuleNotFoundError as error:
+        if (missing := missing_subject(error)) is None:
+            raise
+        return stand_in(missing)
 
 
 @contextmanager

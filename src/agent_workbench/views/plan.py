@@ -221,14 +221,14 @@ def view_scratchpad(state: SessionState, selected: str = "") -> ScratchpadView:
         return ScratchpadView("Scratchpad", None, "", (), "the notes of a task appear here once it runs")
     text = state.scratchpad(task)
     empty = "no notes yet: the model adds them with `note`, you with i"
-    return ScratchpadView(f"Scratchpad · {task}", task, text, _lines(text), empty)
+    return ScratchpadView(f"Scratchpad · {task}", task, text, _note_entries(text), empty)
 
 
 def _selected(state: SessionState, selected: str) -> TaskId | None:
     return next((task.id for task in state.plan.tasks if task.id == selected), None)
 
 
-def _lines(text: str) -> tuple[Entry, ...]:
+def _note_entries(text: str) -> tuple[Entry, ...]:
     lines = sanitize(text).rstrip("\n").split("\n") if text.strip() else []
     return tuple(Entry(str(number), (Block(line, _line_tone(line)),)) for number, line in enumerate(lines))
 

@@ -1,4 +1,4 @@
-"""What a dispatch would queue as lines of text, and the progress of the plan's tasks, as a JSON document too."""
+"""Lines of text about a plan's tasks: what a dispatch would queue, and their progress, which is a JSON document too."""
 
 from collections.abc import Iterator
 

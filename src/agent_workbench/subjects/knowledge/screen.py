@@ -96,8 +96,8 @@ class KnowledgeScreen(Dialog[None]):
         empty = ""
         if self._found is not None:
             empty = "no note fits" if self._found.asked else "`agent knowledge add TITLE` writes the first note"
-        self.query_one(NoteList).show_entries(_entries(hits), empty=empty)
-        said = sanitize(self._refused, limit_chars=400) or _line(self._found, self._state)
+        self.query_one(NoteList).show_entries(_note_entries(hits), empty=empty)
+        said = sanitize(self._refused, limit_chars=400) or _notes_line(self._found, self._state)
         self.query_one("#knowledge-said", Static).update(said)
         names = ("read_note", "edit_note", "add_rejected", "search_notes", "close_knowledge")
         key = {action: self._keymap.first(Scope.KNOWLEDGE, action) for action in names}
@@ -146,12 +146,12 @@ class KnowledgeScreen(Dialog[None]):
         self.dismiss(None)
 
 
-def _entries(hits: Iterable[KnowledgeHit]) -> tuple[Entry, ...]:
+def _note_entries(hits: Iterable[KnowledgeHit]) -> tuple[Entry, ...]:
     """Return an entry for each note, in the order of the search."""
     return tuple(Entry(hit.note.name, _blocks(hit)) for hit in hits)
 
 
-def _line(found: NotesFound | None, state: SessionState | None) -> str:
+def _notes_line(found: NotesFound | None, state: SessionState | None) -> str:
     """Return how many notes are shown, what is not searched, and whether new ones wait at the gate."""
     if found is None:
         return "reading the notes…"

@@ -107,8 +107,8 @@ def _left_out_here(lines: Sequence[str], at: int) -> bool:
         return True
     if line.strip() != "...":
         return False
-    above = next(filter(None, map(_code, reversed(lines[:at]))), "")
-    below = next((each for each in lines[at + 1 :] if _code(each)), "")
+    above = next(filter(None, (_code(lines[number]) for number in range(at - 1, -1, -1))), "")
+    below = next((lines[number] for number in range(at + 1, len(lines)) if _code(lines[number])), "")
     alone = above.endswith(_ABOVE_DOTS) and _width(below) < _width(line)
     return not alone and not above.lstrip().startswith(_DOCTEST)
 
