@@ -80,6 +80,26 @@ def test_without_tests_nothing_is_made_up() -> None:
     assert (draft.task.accept_tests, draft.task.goal, draft.remarks) == ((), "", (NO_CHECKS,))
 
 
+@pytest.mark.parametrize(
+    ("words", "checks"),
+    [
+        ("repair sdsrange: `make && ./sds-test` must pass", ("make && ./sds-test",)),
+        ("so that `npm test` and `npm run lint` pass", ("npm test", "npm run lint")),
+        ("make `./check.sh` pass again; `cargo test -q` has to pass", ("./check.sh", "cargo test -q")),
+        ("`total` must pass the amount on", ()),
+        ("`go test` is slow. It must pass quickly", ()),
+    ],
+)
+def test_a_command_of_which_the_words_say_that_it_passes_is_the_check(words: str, checks: tuple[str, ...]) -> None:
+    draft = drafted(words, settings=Settings())
+    assert draft.task.accept_tests == checks
+    assert (NO_CHECKS in draft.remarks) is not bool(checks)
+    assert drafted(words).task.accept_tests == (checks or ("pytest -q",))
+    # Nobody sees what an unattended task runs, and its words may be those of an issue.
+    alone = propose_task(words, T2, DraftSources(FILES, (), Settings()), attended=False)
+    assert (alone.task.accept_tests, alone.remarks) == ((), (NO_CHECKS,))
+
+
 def test_mentions_of_no_file_are_said_and_not_pinned() -> None:
     draft = drafted("mend @../../etc/passwd and @property in @cart.py")
     assert draft.mentions == ()

@@ -33,6 +33,11 @@ _KEEPS_TESTS = re.compile(
     re.IGNORECASE,
 )
 _FAILING = re.compile(r"\b(?:fail(?:s|ed|ing|ures?)?|pass(?:es|ed|ing)?|red|green|broken)\b", re.IGNORECASE)
+_PASSING = re.compile(
+    r"((?:`[^`\n]+`(?:, and |, | and ))*`[^`\n]+`)(?: \w+){0,3} (?:pass(?:es)?|succeeds?)\b", re.IGNORECASE
+)
+# One word is the name of something else.
+_COMMAND = re.compile(r"`\s*(\./[^`]+?|[^`]*?\S [^`]+?)\s*`")
 _EDGES = "@`'\"“”‘’.,;:!?()[]{}<>*"
 
 
@@ -44,6 +49,12 @@ def drafted_goal(words: str, where: str, check: str) -> str:
     if _TEST_FAILS.search(words) and not _WANTS.search(_KNOWN.sub("", words)):
         return f"The tests that fail pass, and so does {check}."
     return f"A new test{f' in {where}' if where else ''} shows it, and {check} passes."
+
+
+def named_checks(words: str) -> tuple[str, ...]:
+    """Return the command lines of which the words say that they pass: "`make && ./tests` must pass"."""
+    found = (line for passing in _PASSING.findall(words) for line in _COMMAND.findall(passing))
+    return tuple(dict.fromkeys(found))
 
 
 def stated_goal(task: Task) -> str:

@@ -15,7 +15,7 @@ from agent_workbench.core.intents import MOST_SAID_CHARS
 from agent_workbench.core.intents.outcomes import PromptExpanded, PromptsListed
 from agent_workbench.core.patch.paths import literal_glob
 from agent_workbench.core.plan import PathScope, Plan, Task, TaskDraft, next_id
-from agent_workbench.core.plan.task_words import drafted_goal
+from agent_workbench.core.plan.task_words import drafted_goal, named_checks
 from agent_workbench.core.ports.extensions import CustomPrompts
 from agent_workbench.core.ports.search import Retriever
 from agent_workbench.core.ports.workspace import Sources
@@ -60,19 +60,20 @@ class DraftSources(Struct, frozen=True):
 
 
 async def draft_task(
-    ports: Ports, settings: Settings, sources: Sources, files: Collection[str], words: str, *, complete: bool = False
+    ports: Ports, settings: Settings, sources: Sources, files: Collection[str], words: str, *, attended: bool = True
 ) -> TaskDraft:
     """Return the task that the words ask for, or the prompt that they call, under the next free id.
 
-    The code search uses what is indexed so far, unless `complete`. Raises `UsageError` for words that are no task,
+    Where it is not `attended`, the words name no check, because nobody would see it before it runs, and the code search
+    waits until all is indexed. Raises `UsageError` for words that are no task,
     `PlanError` for a plan that cannot be read, and as `expand_words`.
     """
     said = clean_words(ports.redacted((await expand_words(ports.prompts, words)).words))
     plan = await ports.plans.read() if await ports.plans.content_sha() else Plan()
     retriever = ports.retriever
-    built = complete or await _is_indexed(retriever, sources)
+    built = not attended or await _is_indexed(retriever, sources)
     chunks = await retriever.search(sources, CodeQuery(said), MOST_FOUND, complete=built)
-    draft = propose_task(said, next_id(plan.tasks), DraftSources(files, _paths_of(chunks), settings))
+    draft = propose_task(said, next_id(plan.tasks), DraftSources(files, _paths_of(chunks), settings), attended=attended)
     long = await _too_long(sources, draft.mentions)
     kept = tuple(each for each in draft.mentions if each not in long)
     settled = [
@@ -124,8 +125,11 @@ def clean_words(words: str) -> str:
     return sanitize(text).strip()
 
 
-def propose_task(words: str, new: TaskId, sources: DraftSources) -> TaskDraft:
-    """Return a task for these words. The files that they mention decide; else those that the search found."""
+def propose_task(words: str, new: TaskId, sources: DraftSources, *, attended: bool = True) -> TaskDraft:
+    """Return a task for these words. The files that they mention decide; else those that the search found.
+
+    An `attended` one has the checks that its words name.
+    """
     asked = mentions(words)
     named = {each: place.path for each in asked if (place := mentioned_range(each, sources.files)) is not None}
     strangers = [each for each in asked if each not in named and looks_like_path(each)]
@@ -133,7 +137,8 @@ def propose_task(words: str, new: TaskId, sources: DraftSources) -> TaskDraft:
     documents = bool(paths) and all(is_document(path) and not is_test(path) for path in paths)
     tests = () if documents else _tests_of(paths, sources.files)
     command = narrowed(command_of(sources.settings.test_command, paths), tests)
-    checks = (command,) if command.strip() else ()
+    said = named_checks(words) if attended else ()
+    checks = said or ((command,) if command.strip() else ())
     description, rest = _title(words)
     shown = "" if documents or not checks else drafted_goal(words, tests[0] if len(tests) == 1 else "", checks[0])
     task = Task(
