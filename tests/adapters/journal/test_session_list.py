@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_workbench.adapters.journal import session_list
 from agent_workbench.adapters.journal.blobs import LOCK
 from agent_workbench.adapters.journal.session_list import find_session, session_folders, summarize_session
 from agent_workbench.adapters.journal.writer import JournalWriter
@@ -47,6 +48,22 @@ def test_a_session_at_a_glance(sessions: Path) -> None:
     assert first.status is TaskStatus.DONE
     assert first.events == len(STORY)
     assert (first.holder, first.torn_bytes, first.problem, first.parent) == ("", 0, "", None)
+
+
+def test_a_journal_is_read_again_where_it_grew_and_not_where_it_did_not(
+    sessions: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = list_sessions(sessions)
+    with (sessions / IDS[0] / "journal.jsonl").open("ab") as file:
+        file.write(b"{torn")
+    read: list[str] = []
+    told = session_list.read_lines
+    monkeypatch.setattr(session_list, "read_lines", lambda folder: (read.append(folder.name), told(folder))[1])
+    with FileLock(sessions / IDS[1] / LOCK, "somebody"):
+        after = list_sessions(sessions)
+    assert read == IDS[:1]
+    assert [each.torn_bytes for each in (*before, *after)] == [0, 0, 0, len(b"{torn"), 0, 0]
+    assert [each.holder for each in (*before, *after)] == ["", "", "", "", "somebody", ""]
 
 
 def test_the_status_is_that_of_the_last_task(tmp_path: Path) -> None:

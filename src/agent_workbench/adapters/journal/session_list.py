@@ -3,9 +3,11 @@
 import os
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from agent_workbench.adapters.journal.blobs import JOURNAL, LOCK
 from agent_workbench.adapters.journal.line_format import JournalLine, decode_line, peek_kind
@@ -20,6 +22,7 @@ from agent_workbench.system.folder_trees import open_regular
 from agent_workbench.system.locks import lock_holder
 
 MOST_HEADER_BYTES = 100_000
+MOST_KEPT = 1024
 # Figures are read without decoding their line: a list proves nothing.
 _STEP = re.compile(rb'"body":\{"step":(\d{1,18})(?!\d)')
 _TOKENS = re.compile(rb'"(?:prompt|answer)_tokens":(\d{1,18})(?!\d)')
@@ -98,11 +101,28 @@ def summarize_session(directory: Path) -> SessionSummary:
         holder = lock_holder(directory / LOCK)
         if holder and not os.path.lexists(directory / JOURNAL):
             return SessionSummary(session, holder=holder)  # it is being opened
-        lines, torn = read_lines(directory)
+        return replace(_summary_of(directory, _stamp(directory / JOURNAL)), holder=holder)
     except (JournalError, StorageError) as error:
         return SessionSummary(session, problem=str(error))
+
+
+def _stamp(journal: Path) -> tuple[int, ...]:
+    """Return what changes with a journal; nothing for one that cannot be read, as its reader says."""
+    try:
+        status = journal.lstat()
+    except OSError:
+        return ()
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _summary_of(directory: Path, stamp: tuple[int, ...]) -> SessionSummary:
+    """Return what a journal says; raise `JournalError`, `StorageError`. A running workbench asks every few seconds."""
+    del stamp
+    session = SessionId(directory.name)
+    lines, torn = read_lines(directory)
     if not lines:
-        return SessionSummary(session, holder=holder, torn_bytes=len(torn))
+        return SessionSummary(session, torn_bytes=len(torn))
     problems: list[str] = []
     first, last = (_line(lines, place, problems) for place in (0, len(lines) - 1))
     facts = _facts(lines, problems)
@@ -122,7 +142,6 @@ def summarize_session(directory: Path) -> SessionSummary:
         events=len(lines),
         steps=facts.steps + facts.step,
         tokens=facts.tokens,
-        holder=holder,
         torn_bytes=len(torn),
         problem=problems[0] if problems else "",
         consultations=facts.consultations,

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from agent_workbench.tui.session.session_app import SessionApp
     from agent_workbench.tui.session.tabs import Tabs
 
-LOOK_SECONDS = 5.0
-SHARE = 20
+LOOK_SECONDS = 10.0
+SHARE = 200
 """Least ratio of the time between two looks to that of a look: many sessions are looked at less often."""
 
 
