@@ -1,5 +1,7 @@
 """The audit on screen: its views and filters, and the session of a record."""
 
+import sys
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,7 @@ from tests.tui.driver import SMALL, driving
 from tests.tui.test_pictures import THREE_SIZES, draw_screen
 from tests.tui.test_sessions import FORKED, PARENT, GivenSessions, forked
 
+WITHOUT = "agent_workbench.subjects.audit"
 HOSTILE = "\x1b]52;c;x\x07[bold]the checks fail[/bold]"
 FAILED = AuditEntry(
     PARENT, TaskId("T-1"), TaskStatus.FAILED, "2026-11-20T11:00:00.000000Z", 52, "a" * 64, "shop", "code", HOSTILE
@@ -131,3 +134,23 @@ async def test_how_the_audit_looks(pytestconfig: pytest.Config, tmp_path: Path) 
         await bench.press("U")
         await bench.until(lambda: "2 tasks" in bench.text())
         assert not await draw_screen(bench, "audit", THREE_SIZES, pytestconfig, tmp_path)
+
+
+class Wall(MetaPathFinder):
+    """Finds no module of the audit: its folder is not installed."""
+
+    def find_spec(self, name: str, path: object, target: object = None) -> None:
+        del path, target
+        if name == WITHOUT:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+async def test_the_key_of_a_part_that_is_not_installed_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with driving(ScriptedSession(*runs.up_to_reflexion()), past=GivenAudit()) as bench:
+        for name in [each for each in sys.modules if each.startswith(WITHOUT)]:
+            monkeypatch.delitem(sys.modules, name)
+        monkeypatch.setattr(sys, "meta_path", [Wall(), *sys.meta_path])
+        await bench.press("U")
+        await bench.until(lambda: "the part audit of agent-workbench is missing here" in bench.text())
+        await bench.press("question_mark")
+        assert bench.screen.name == "help", "the screen goes on"

@@ -1,17 +1,21 @@
 """Base class of the Textual app, for session tabs, and the optional services that it gets from the machine."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 from textual.notifications import SeverityLevel
 
+from agent_workbench.core.extras import missing_subject
 from agent_workbench.core.text.sanitizer import sanitize
 from agent_workbench.tui.keymap import Keymap
 from agent_workbench.tui.terminal.terminal_app import TerminalApp
 
 # Loaded before the first frame: types only.
 if TYPE_CHECKING:
+    from textual.actions import ActionParseResult
+    from textual.dom import DOMNode
+
     from agent_workbench.core.history.summaries import PastSessions
     from agent_workbench.core.ports.forge import PullRequests
     from agent_workbench.core.ports.machine import Clock, Desktop
@@ -56,3 +60,18 @@ class SessionApp(TerminalApp[Result]):
     def tell(self, text: str, severity: SeverityLevel = "information") -> None:
         """Show a notice in a corner for a while."""
         self.notify(sanitize(text, limit_chars=2000), severity=severity, timeout=NOTICE_SECONDS, markup=False)
+
+    async def run_action(
+        self,
+        action: "str | ActionParseResult",
+        default_namespace: "DOMNode | None" = None,
+        namespaces: "Mapping[str, DOMNode] | None" = None,
+    ) -> bool:
+        """Do as Textual does; tell of a subject that a key needs and that is not installed."""
+        try:
+            return await super().run_action(action, default_namespace, namespaces)
+        except ModuleNotFoundError as error:
+            if (missing := missing_subject(error)) is None:
+                raise
+            self.tell(f"{missing}; {missing.advice}", "error")
+            return True
