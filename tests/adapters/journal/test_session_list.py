@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.journal import session_list
 from agent_workbench.adapters.journal.blobs import LOCK
+from agent_workbench.adapters.journal.reader import LineIndex, read_lines
 from agent_workbench.adapters.journal.session_list import find_session, session_folders, summarize_session
 from agent_workbench.adapters.journal.writer import JournalWriter
 from agent_workbench.core import events as e
@@ -57,8 +57,12 @@ def test_a_journal_is_read_again_where_it_grew_and_not_where_it_did_not(
     with (sessions / IDS[0] / "journal.jsonl").open("ab") as file:
         file.write(b"{torn")
     read: list[str] = []
-    told = session_list.read_lines
-    monkeypatch.setattr(session_list, "read_lines", lambda folder: (read.append(folder.name), told(folder))[1])
+
+    def noting(folder: Path) -> tuple[LineIndex, bytes]:
+        read.append(folder.name)
+        return read_lines(folder)
+
+    monkeypatch.setattr("agent_workbench.adapters.journal.session_list.read_lines", noting)
     with FileLock(sessions / IDS[1] / LOCK, "somebody"):
         after = list_sessions(sessions)
     assert read == IDS[:1]
