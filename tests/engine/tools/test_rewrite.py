@@ -27,6 +27,7 @@ from agent_workbench.core.repo.retrieval import Chunk, CodeQuery
 from agent_workbench.core.session_request import SessionEnd
 from agent_workbench.core.settings import Approval, Permission, Settings
 from agent_workbench.core.state.file_pieces import OfferedPieces, meant_piece, offered_pieces
+from agent_workbench.engine.answer.grammar_choice import WRITES
 from agent_workbench.engine.prompt.messages import build_parts
 from agent_workbench.engine.prompt.prompt_text import LOOPED
 from agent_workbench.engine.replay.rerun import rerun
@@ -105,6 +106,22 @@ async def test_an_attempt_that_fails_or_changes_nothing_or_is_told_in_part_is_ma
         assert all(each == first for each in more)
         assert [request.sampling.temperature for request in stage.model.requests] == [0.2, 0.7, *[0.8] * 4]
         assert [event.afresh for event in stage.events if isinstance(event, StepUndone)] == [True]
+
+
+async def test_what_is_not_written_yet_is_written_at_once_and_thought_of_in_every_second_attempt(
+    tmp_path: Path,
+) -> None:
+    stub = "def total(prices):\n    pass\n"
+    said = [WRONG, rewrite("def total(prices):\n    return len(prices)"), RIGHT]
+    start, found = {**FILES, "cart.py": stub}, GivenChunks((Chunk("cart.py", 1, 2, stub.rstrip("\n"), 1.0),))
+    async with a_stage(
+        tmp_path, said, tasks=TASK, start=start, approvals=OPEN, headless=True, retriever=found
+    ) as stage:
+        ending = await run(stage)
+        assert (ending.exit_code, len(stage.model.requests)) == (ExitCode.DONE, 3)
+        assert [WRITES in each.grammar for each in stage.model.requests] == [True, False, True]
+        grammar = stage.model.requests[0].grammar
+        assert sample(grammar, random.Random(1)).startswith(f"Thought: {WRITES}\n")
 
 
 @pytest.mark.parametrize("name", ["1", "cart.py", "cart.py1", "cart.py._contents"])

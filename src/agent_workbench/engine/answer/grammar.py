@@ -62,12 +62,14 @@ def step_grammar(
     pieces: Sequence[str] = (),
     *,
     replies: bool = False,
+    thought: str = "",
 ) -> str:
     """Return the grammar whose sentences are the steps that may be taken with these tools.
 
     With `replies` a reply to the user is a sentence too. `diff` are the rules of the diffs that may be written
     (`core.patch.grammar`), `pieces` those of the pieces that may be rewritten (`core.patch.rewrite`); without them no
-    tool that takes such a body is offered. `choices` holds, by tool, the values that its arguments may have now.
+    tool that takes such a body is offered. `choices` holds, by tool, the values that its arguments may have now. With a
+    `thought` that is the only one.
     """
     rules = GrammarRules("v")
     values = ArgumentRules(rules)
@@ -77,8 +79,8 @@ def step_grammar(
     blank = r' "\n"?' if pieces else ""
     calls = rf'"Thought: " thought{blank} "\nAction: " action'
     roots = [calls] if not replies else [*([calls] if offered else []), r'("Thought: " thought "\n")? "Answer: " reply']
-    thought = SENTENCES if pieces else (rf"thought ::= text{{1,{THOUGHT_CHARS}}}",)
-    lines = ["root ::= " + " | ".join(roots), *thought]
+    thinks = SENTENCES if pieces else (rf"thought ::= text{{1,{THOUGHT_CHARS}}}",)
+    lines = ["root ::= " + " | ".join(roots), *([f"thought ::= {literal(thought)}"] if thought else thinks)]
     if offered:
         lines.append("action ::= " + " | ".join(name for name, _ in offered))
     if replies:

@@ -16,6 +16,7 @@ from agent_workbench.core.patch.grammar.diff_grammar import EditScope, diff_rule
 from agent_workbench.core.patch.grammar.hunk_rules import EditableFile, editable, text_lines
 from agent_workbench.core.patch.paths import fold_path, matches_glob, takes_place_of
 from agent_workbench.core.patch.rewrite.file_piece import FilePiece, locate
+from agent_workbench.core.patch.rewrite.left_out import is_unwritten
 from agent_workbench.core.patch.rewrite.piece_grammar import piece_rules
 from agent_workbench.core.patch.values import FileContent, PatchBounds
 from agent_workbench.core.repo.retrieval import Chunk
@@ -26,12 +27,14 @@ from agent_workbench.core.state.steps import newest_steps
 from agent_workbench.core.tools.arguments import Choices
 from agent_workbench.core.tools.spec import FINISH, NOTE, REMEMBER, ToolSpec
 from agent_workbench.engine.answer.grammar import reflexion_grammar, step_grammar, summary_grammar
+from agent_workbench.engine.prompt.step_history import failed_attempts
 from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.registry import builtin_tools
 
 READ_FILE = "read_file"
+WRITES = "It is not written yet, so all of it comes now."
 LOOKUPS = frozenset({READ_FILE, "list_files", "grep", "search_code"})
 """Tools that look into files."""
 MOST_SMALL = 12
@@ -79,6 +82,7 @@ async def possible_steps_grammar(scope: TaskBounds, present: TaskFiles) -> str:
     offered, useful = await useful_tools(scope, present, possible, sensible)
     diff: tuple[str, ...] = ()
     pieces: tuple[str, ...] = ()
+    standing: tuple[FilePiece, ...] = ()
     if any(spec.raw for spec in offered):
         edits = await edit_scope(scope, present)
         if any(spec.raw and not spec.fenced for spec in offered):
@@ -86,7 +90,18 @@ async def possible_steps_grammar(scope: TaskBounds, present: TaskFiles) -> str:
         if any(spec.fenced for spec in offered):
             standing = await standing_pieces(scope, present)
             pieces = await asyncio.to_thread(_piece_rules, scope.run, standing, edits)
-    return await asyncio.to_thread(step_grammar, offered, diff, useful, pieces)
+    thought = WRITES if _only_writes(scope.run, standing) else ""
+    return await asyncio.to_thread(step_grammar, offered, diff, useful, pieces, thought=thought)
+
+
+def _only_writes(run: TaskRun, pieces: Sequence[FilePiece]) -> bool:
+    """Return True for an answer that writes code that was not written yet; every second attempt thinks before.
+
+    A small model that thinks of why nothing works writes less of what would: in a function without a body there is no
+    defect to be found.
+    """
+    lines = [line for piece in pieces for line in piece.versions[0]]  # nothing is changed, so the first one stands
+    return run.tries_afresh and not run.changed and failed_attempts(run) % 2 == 0 and is_unwritten(lines)
 
 
 def _piece_rules(run: TaskRun, pieces: Sequence[FilePiece], edits: EditScope) -> tuple[str, ...]:

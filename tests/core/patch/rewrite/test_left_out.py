@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_workbench.core.errors import PartialRewrite
-from agent_workbench.core.patch.rewrite.left_out import with_left_out
+from agent_workbench.core.patch.rewrite.left_out import is_unwritten, with_left_out
 
 HEADS = {  # A definition with its body, by language; `{}` is its name, then what it returns.
     "py": "# Gives {0}.\n@cache\ndef {0}(\n    a,\n):\n    b = 1\n\n    return {1}",
@@ -190,3 +190,23 @@ def test_a_definition_in_a_branch_stays_beside_another_one_of_it() -> None:
     new = [line.replace("pass", "return 1") for line in (*old[:4], *old[7:])]
     done, _ = with_left_out("piece 1", "a.py", old, new, whole=True)
     assert done == [*new[:3], *old[3:6], *new[3:]]
+
+
+@pytest.mark.parametrize(
+    ("text", "unwritten"),
+    [
+        ("def total(prices):\n    pass\n", True),
+        ('"""Carts."""\nimport re\n\n\ndef total(prices):\n    """Add up."""\n    # soon\n    ...\n', True),
+        ("class Cart:\n    def __init__(self, prices):\n        pass\n\n    def total(self):\n        pass\n", True),
+        ("def node():\n    return 1\n\n\ndef add(node):\n    raise NotImplementedError\n", True),
+        ("export function total(prices) {\n  throw new Error('Implement it');\n}\n", True),
+        ("fn total(prices: &[i32]) -> i32 {\n    todo!()\n}\n", True),
+        ("def total(prices):\n    return sum(prices)\n", False),
+        ("def total(prices):\n    if prices:\n        pass\n", False),
+        ("def a():\n    return 1\n\n\ndef b():\n    return 2\n\n\ndef c():\n    pass\n", False),
+        ("PRICES = [1, 2]\n", False),
+        ("", False),
+    ],
+)
+def test_code_is_unwritten_where_half_of_its_functions_have_no_body(text: str, *, unwritten: bool) -> None:
+    assert is_unwritten(text.splitlines()) is unwritten

@@ -35,6 +35,11 @@ _PROSE = re.compile(
     r"|[a-z_]+(?:[ \t]+(?!chan\b|extends\b|implements\b)[a-z]+){2}(?:[.,;:]?[ \t]|[.,;:]?$)"
 )
 _FUNCTIONS = frozenset({"def", "function", "func", "fn"})
+# A body that says that there is none yet, a docstring or a comment beside it.
+_NO_BODY = re.compile(
+    r"(?:pass|\.\.\.|raise NotImplementedError\b.*|throw new Error\(.*|(?:todo|unimplemented)!\(.*|panic\(.*)"
+)
+_DOCSTRING = re.compile(r'"{3}.*?"{3}|\'{3}.*?\'{3}|/\*.*?\*/', re.DOTALL)
 _ABOVE = ("@", "#", "//", "/*", "*", "--")
 """First characters of lines directly above a definition that move with it: decorators, attributes, comments."""
 _CLOSING = (")", "]", "}", "end", "{")
@@ -127,6 +132,24 @@ def _stands_for_text(line: str) -> bool:
 def defined_names(lines: Iterable[str]) -> tuple[str, ...]:
     """Return the names that these lines define, for the languages whose definitions begin with a keyword."""
     return tuple(found["name"] for line in lines if (found := _defined(line)))
+
+
+def is_unwritten(lines: Sequence[str]) -> bool:
+    """Return True if at least half of the functions in these lines have no body yet, such as `pass` alone."""
+    functions = [each for each in _definitions(lines) if _is_function(lines[each.line])]
+    bodies = [lines[each.line + 1 : each.lines.stop] for each in functions]
+    return 0 < len(bodies) <= 2 * sum(map(_has_no_body, bodies))
+
+
+def _is_function(line: str) -> bool:
+    found = _defined(line)
+    return found is not None and found["keyword"] in _FUNCTIONS
+
+
+def _has_no_body(lines: Sequence[str]) -> bool:
+    said = map(str.strip, _DOCSTRING.sub("", "\n".join(lines)).split("\n"))
+    code = [line for line in said if line and not line.startswith((*_LINE_COMMENTS, *_CLOSING))]
+    return bool(code) and all(map(_NO_BODY.fullmatch, code))
 
 
 def _defined(line: str) -> re.Match[str] | None:
