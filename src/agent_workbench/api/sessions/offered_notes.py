@@ -10,6 +10,7 @@ from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.proposals import OFFER_NOTES, PROPOSE_PLAN
 from agent_workbench.core.session_request import Invocation
+from agent_workbench.core.state.steps import newest_steps
 
 if TYPE_CHECKING:  # engine and adapters are loaded by the calls that need them
     from agent_workbench.bootstrap.repo_context import RepoContext
@@ -41,13 +42,14 @@ async def settle_notes(invocation: Invocation, session: SessionId) -> str:
 
 
 async def settle_offer(session: "SessionContext") -> ActionFinished | None:
-    """Propose and decide what waits, by the inbox, policy and rules; return the end of the newest write, if any."""
+    """Propose and decide what waits, by the inbox, policy and rules; return the end of what it wrote, if anything."""
     from agent_workbench.engine.approval.policy import ruling
     from agent_workbench.engine.approval.proposals import decide
     from agent_workbench.engine.executor import perform
     from agent_workbench.engine.flow import Decide, ProposeNotes, RunHook, TakePlan, WriteNotes, next_move
     from agent_workbench.engine.session.inbox import record_pending
 
+    begun = session.state.seq
     while isinstance(move := next_move(session.state), Decide | ProposeNotes | RunHook | TakePlan | WriteNotes):
         before = session.state.seq
         if isinstance(move, Decide):
@@ -63,8 +65,8 @@ async def settle_offer(session: "SessionContext") -> ActionFinished | None:
             await perform(session, move)
         if session.state.seq == before:
             break
-    finished = [each.event for each in session.state.latest_events if isinstance(each.event, ActionFinished)]
-    return finished[-1] if finished else None
+    results = (step.result for step in newest_steps(session.state.events))
+    return next((each.event for each in results if each is not None and each.seq > begun), None)
 
 
 async def open_notes(repo: "RepoContext", query: SessionQuery) -> "tuple[SessionContext, Recorder]":

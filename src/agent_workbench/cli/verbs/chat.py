@@ -283,8 +283,7 @@ class ChatPrinter:
         self._specs = state.specs
         self._sandbox = state.config.sandbox if state.config is not None else None
         if state.seq > self.seen:
-            history = state.main.history if state.main is not None else ()
-            for recorded in (*state.opening, *history):
+            for recorded in state.events:
                 if recorded.seq > self.seen:
                     self._print(recorded, update)
             self.seen = state.seq

@@ -28,6 +28,7 @@ from agent_workbench.core.repo.workspace import Checkpoint, MergeOutcome, Resour
 from agent_workbench.core.rules.matching import StoredRule
 from agent_workbench.core.rules.modes import ActiveMode
 from agent_workbench.core.settings import ApprovalMode, Permission
+from agent_workbench.core.state.growing_tuple import JoinedSequence
 from agent_workbench.core.state.prompt_reads import PromptReads
 from agent_workbench.core.state.work import Chat, Consultation, Gate, ModelConversation, NoteOffer, Planning
 from agent_workbench.core.text.commit_subjects import CommitConvention
@@ -390,6 +391,11 @@ class SessionState(Struct, frozen=True):
     def specs(self) -> tuple[ToolSpec, ...]:
         """The tools of the chat or of the run."""
         return self.main.specs if self.main is not None else ()
+
+    @property
+    def events(self) -> Sequence[Recorded]:
+        """All events of the session."""
+        return JoinedSequence((self.opening, *(each.history for each in self.conversations)))
 
     @property
     def latest_events(self) -> Sequence[Recorded]:

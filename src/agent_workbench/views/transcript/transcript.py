@@ -32,7 +32,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.live import SessionUpdate, Streaming
 from agent_workbench.core.model import ModelFacts, Purpose
-from agent_workbench.core.state.growing_tuple import FoldSnapshots, GrowingTuple, JoinedSequence
+from agent_workbench.core.state.growing_tuple import FoldSnapshots, GrowingTuple
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, without_colours
 from agent_workbench.views.blocks import Block, Entry, Tone
@@ -92,8 +92,7 @@ def view_steps(update: SessionUpdate, trail: FoldSnapshots[Transcript] | None = 
 
 def transcript_of(state: SessionState, trail: FoldSnapshots[Transcript] | None = None) -> Transcript:
     """Return the transcript of `state`, continued from the nearest snapshot of `trail`."""
-    events = JoinedSequence((state.opening, *(each.history for each in state.conversations)))
-    return (transcript_snapshots() if trail is None else trail).at(events)
+    return (transcript_snapshots() if trail is None else trail).at(state.events)
 
 
 def extend_transcript(before: Transcript, recorded: Recorded) -> Transcript:
