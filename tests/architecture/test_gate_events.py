@@ -28,7 +28,6 @@ READERS = {
     "engine.consult.notes": "words of one event",
     "engine.prompt.messages": "grows with the prompt, event by event",
     "engine.prompt.prompt_text": "words of one event for the model",
-    "engine.replay.rerun": "compares the event that followed an answer",
     "views.sessions.record_search": "words of one event",
     "views.transcript.event_entries": "shows one event",
     "views.transcript.transcript": "grows with the events",

@@ -7,7 +7,6 @@ from itertools import zip_longest
 from msgspec import Struct
 
 from agent_workbench.core.events import (
-    ActionProposed,
     ActionRejected,
     ChatReplied,
     ConsultantAnswered,
@@ -24,8 +23,9 @@ from agent_workbench.core.fold import fold
 from agent_workbench.core.history.replay_marks import PromptDifference, ReproducedPrompt
 from agent_workbench.core.model import Message, Purpose
 from agent_workbench.core.proposal_kinds import SummaryProposal
-from agent_workbench.core.proposals import COMPACT, OURS
+from agent_workbench.core.proposals import COMPACT, OURS, Proposal
 from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.core.state.steps import steps_of
 from agent_workbench.core.state.work import Chat
 from agent_workbench.core.tools.spec import by_name
 from agent_workbench.engine.answer.model_request import text_sha
@@ -43,7 +43,8 @@ from agent_workbench.engine.prompt.parts import Part
 SHOWN_LINES = 12
 SHOWN_CHARS = 160
 SHOWN_HASH = 12
-Outcome = ActionProposed | ActionRejected | ReflexionNoted | ContextCompacted | ChatReplied
+Outcome = Proposal | ActionRejected | ReflexionNoted | ContextCompacted | ChatReplied
+"""What was recorded of an answer: the proposal of its step, or the event in place of one."""
 
 
 class RecordedPrompt(Struct, frozen=True):
@@ -175,8 +176,8 @@ def _answer_difference(asked: RecordedPrompt) -> PromptDifference | None:
 
 def _summary_difference(summary: str, outcome: Outcome) -> PromptDifference | None:
     match outcome:
-        case ActionProposed(proposal=SummaryProposal() as proposal):
-            same = proposal.tool == COMPACT and (proposal.text == summary or (not summary and proposal.fallback))
+        case SummaryProposal():
+            same = outcome.tool == COMPACT and (outcome.text == summary or (not summary and outcome.fallback))
         case ActionRejected():
             same = not summary
         case _:
@@ -192,14 +193,15 @@ def _outcome_difference(
     answer: ModelAnswered | ModelInterrupted | None, outcome: Outcome | None
 ) -> PromptDifference | None:
     cut = isinstance(answer, ModelInterrupted)
-    if cut and isinstance(outcome, ActionProposed) and outcome.proposal.tool not in OURS:
+    if cut and isinstance(outcome, Proposal) and outcome.tool not in OURS:
         return PromptDifference("an answer without its end was taken for a step", "answer")
     return None
 
 
 def _outcome(asked: RecordedPrompt) -> Outcome | None:
     """Return what was recorded of the answer."""
-    events = iter([each.event for each in asked.after])
+    proposed = {step.seq: step.first for step in steps_of(asked.after)}
+    events = iter([proposed.get(each.seq, each.event) for each in asked.after])
     for event in events:
         if isinstance(event, ModelAnswered | ModelInterrupted):
             break
@@ -248,10 +250,10 @@ def _call_read(call: StepCall | StepFault, outcome: Outcome) -> PromptDifference
         return (
             None if refused else PromptDifference(f"{call.tool.name} is read, {_said(outcome)} was recorded", "answer")
         )
-    if not isinstance(outcome, ActionProposed) or outcome.proposal.tool != call.tool.name:
+    if not isinstance(outcome, Proposal) or outcome.tool != call.tool.name:
         return PromptDifference(f"{call.tool.name} is read, {_said(outcome)} was recorded", "answer")
     # A proposal holds the call's text, or the one argument that a user can edit.
-    told, said = outcome.proposal.text, (call.text, *(str(value).strip() for value in call.arguments.values.values()))
+    told, said = outcome.text, (call.text, *(str(value).strip() for value in call.arguments.values.values()))
     if told in said:
         return None
     diff = short_diff(told.splitlines(), call.text.splitlines())
@@ -260,8 +262,6 @@ def _call_read(call: StepCall | StepFault, outcome: Outcome) -> PromptDifference
 
 def _said(outcome: Outcome) -> str:
     match outcome:
-        case ActionProposed():
-            return outcome.proposal.tool
         case ActionRejected():
             return f"“{outcome.reason[:200]}”"
         case ReflexionNoted():
@@ -270,6 +270,8 @@ def _said(outcome: Outcome) -> str:
             return "a summary"
         case ChatReplied():
             return "a reply"
+        case _:
+            return outcome.tool
 
 
 def short_diff(then: list[str], now: list[str]) -> str:
