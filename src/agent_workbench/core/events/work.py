@@ -13,6 +13,10 @@ from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.repo.workspace import Checkpoint, MergeOutcome, ResourceUse
 
 
+class CodeEvent(RecordedValue, frozen=True):
+    """An event with lines of files in its field `shown`, which the next prompt has."""
+
+
 class ActionStarted(RecordedValue, frozen=True):
     """An approved action is about to take effect."""
 
@@ -29,7 +33,7 @@ class ActionResult(StrEnum):
     STOPPED = "stopped"
 
 
-class ActionFinished(RecordedValue, frozen=True):
+class ActionFinished(CodeEvent, frozen=True):
     """An action ended. `observation` is the bounded text for the model, `output` the rest of the output.
 
     `shown` are the lines of files that the observation shows, `resources` what the commands of the action used.
@@ -48,7 +52,7 @@ class ActionFinished(RecordedValue, frozen=True):
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
-class PatchApplied(RecordedValue, frozen=True):
+class PatchApplied(CodeEvent, frozen=True):
     """Approved changes were applied; `tree` is the tree of all approved content.
 
     `shown` are the changed lines with their context as they now are, for the prompt.
@@ -61,7 +65,7 @@ class PatchApplied(RecordedValue, frozen=True):
     shown: tuple[Chunk, ...] = ()
 
 
-class StepUndone(RecordedValue, frozen=True):
+class StepUndone(CodeEvent, frozen=True):
     """The newest diff was undone: the workspace is at `tree`, as before that diff.
 
     `step` and `paths` are the diff's; `shown` are its lines with their context as they are again, for the prompt.

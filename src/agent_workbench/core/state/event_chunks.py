@@ -3,17 +3,15 @@
 from collections.abc import Iterator, Sequence
 
 from agent_workbench.core.events import (
-    ActionFinished,
     ChunkDropped,
     ChunkPinned,
+    CodeEvent,
     CodeRetrieved,
     ContextCompacted,
     Event,
     KnowledgeFound,
-    PatchApplied,
     PromptBuilt,
     Recorded,
-    StepUndone,
     TaskStarted,
 )
 from agent_workbench.core.model import Purpose
@@ -28,7 +26,7 @@ def chunks_shown_by(event: Event) -> tuple[Chunk, ...]:
     match event:
         case CodeRetrieved():
             return event.chunks
-        case ActionFinished() | PatchApplied() | StepUndone():
+        case CodeEvent():
             return event.shown
         case ChunkPinned(pinned=True):
             return (event.chunk,) if event.imports is None else (event.chunk, event.imports)
@@ -39,8 +37,8 @@ def chunks_shown_by(event: Event) -> tuple[Chunk, ...]:
 
 
 def found_by_tool(event: Event) -> tuple[Chunk, ...]:
-    """Return the chunks that a search by a tool has found."""
-    return tuple(chunk for chunk in event.shown if chunk.score > 0) if isinstance(event, ActionFinished) else ()
+    """Return the chunks that a search by a tool has found: all other code after an action has no score."""
+    return tuple(chunk for chunk in event.shown if chunk.score > 0) if isinstance(event, CodeEvent) else ()
 
 
 def pieces_shown_by(event: Event) -> tuple[Chunk, ...]:
