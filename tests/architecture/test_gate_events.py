@@ -24,7 +24,6 @@ READERS = {
     "core.history.audit_trail": "is stored between two events",
     "core.history.replay_marks": "marks single events",
     "core.history.summaries": "reads the outcomes alone of many sessions",
-    "engine.consult.notes": "words of one event",
     "engine.prompt.messages": "grows with the prompt, event by event",
     "engine.prompt.prompt_text": "words of one event for the model",
     "views.sessions.record_search": "words of one event",

@@ -62,8 +62,9 @@ from agent_workbench.core.events import (
     UserSaid,
 )
 from agent_workbench.core.hook_answers import HookVerdict, describe_answer
+from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.playbooks import summary
-from agent_workbench.core.proposals import UNASKED, describe_hunk_choice
+from agent_workbench.core.proposals import UNASKED, Verdict, describe_hunk_choice
 from agent_workbench.core.rules.modes import mode_label
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.text.amounts import counted_text
@@ -271,6 +272,31 @@ def _said_of_work(event: Event) -> str:
             return f"{event.task} {event.status}: {event.reason}"
         case _:
             return ""
+
+
+def phase_and_status(event: Event) -> tuple[str, str] | None:
+    """Return phase and status of an event in the log that judges read, None for an event without an entry there."""
+    match event:
+        case TaskStarted():
+            return "start", "ok"
+        case ActionDecided(verdict=verdict, by=by) if by != UNASKED and verdict is not Verdict.APPROVE:
+            return "gate", verdict.value
+        case ProposalReplaced() if event.proposal.hunks:
+            return "gate", "partly"
+        case TestsFinished() if not all_passed(event.results):
+            return "checks", "failed"
+        case ActionRejected():
+            return "step", "invalid"
+        case ReflexionNoted():
+            return "reflexion", "ok"
+        case UserSaid():
+            return "user", "ok"
+        case AbortAsked():
+            return "end", "aborted"
+        case TaskFinished():
+            return "end", "ok" if event.status is TaskStatus.DONE else "failed"
+        case _:
+            return None
 
 
 def time_taken(event: Event) -> str:
