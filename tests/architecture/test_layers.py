@@ -33,9 +33,8 @@ WITHOUT_SUBJECTS = {"core", "engine", "adapters", "config", "system", "ranking"}
 
 
 def _unit(name: str) -> str:
-    """Return the adapter that a module is a part of: adapters do not know each other."""
-    parts = name.removeprefix(f"{PACKAGE}.").split(".")
-    return ".".join(parts[:2])
+    """Return the adapter that a module is a part of, by the first word of its name: adapters do not know each other."""
+    return name.removeprefix(f"{PACKAGE}.adapters.").partition(".")[0].partition("_")[0]
 
 
 def _faults(module: Module, known: set[str]) -> Iterator[str]:

@@ -1,1 +1,1 @@
-"""The things outside, one folder for each, behind the ports of core."""
+"""The things outside, behind the ports of core: a folder for each, or modules whose names share the first word."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from agent_workbench.core.session_request import Invocation
 
 if TYPE_CHECKING:  # loaded when a command is run
-    from agent_workbench.adapters.language_servers.installed_servers import InstalledServers
+    from agent_workbench.adapters.language_servers import InstalledServers
     from agent_workbench.adapters.shell.environment import WorktreeEnvironments
     from agent_workbench.adapters.shell.shell import SandboxedShell
     from agent_workbench.core.settings import Settings
@@ -53,7 +53,7 @@ def language_servers(
     say: Callable[[str], None],
 ) -> "InstalledServers":
     """Return the language servers that are installed; none is started yet."""
-    from agent_workbench.adapters.language_servers.installed_servers import InstalledServers, ServerSurroundings
+    from agent_workbench.adapters.language_servers import InstalledServers, ServerSurroundings
 
     return InstalledServers(ServerSurroundings(str(root), invocation.environ, shell, environments.of, trusted, say))
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from agent_workbench.adapters.database.audit import DatabaseAuditIndex
     from agent_workbench.adapters.database.connection import Database
     from agent_workbench.adapters.database.queue.postgres_queue import PostgresQueue
-    from agent_workbench.adapters.signatures.ssh_signatures import SshSignatures
+    from agent_workbench.adapters.ssh_signatures import SshSignatures
     from agent_workbench.bootstrap.shared_resources import SharingRepo
     from agent_workbench.core.ids import TaskId
     from agent_workbench.core.plan.needs import Needs
@@ -142,9 +142,9 @@ def allowed_signers(settings: "DatabaseSettings") -> Path:
 
 
 def _signatures(repo: "SharingRepo", settings: "DatabaseSettings") -> "SshSignatures":
-    from agent_workbench.adapters.signatures.signing_key import SigningKey
-    from agent_workbench.adapters.signatures.ssh_keygen import SshKeygen
-    from agent_workbench.adapters.signatures.ssh_signatures import SshSignatures, principal_of
+    from agent_workbench.adapters.ssh_keygen import SshKeygen
+    from agent_workbench.adapters.ssh_signatures import SshSignatures, principal_of
+    from agent_workbench.adapters.ssh_signing_key import SigningKey
     from agent_workbench.system.user_dirs import describe_user, state_dir
 
     keygen = SshKeygen(repo.invocation.environ, str(repo.root))

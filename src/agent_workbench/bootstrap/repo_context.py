@@ -232,8 +232,8 @@ class RepoContext:
         from agent_workbench.adapters.absent_subjects import NoHooks, NoKnowledge, NoSkills
         from agent_workbench.adapters.journal.redaction import environment_redactor
         from agent_workbench.adapters.memory import ScratchpadFolder
+        from agent_workbench.adapters.schema_checker import SchemaChecker
         from agent_workbench.adapters.shell.environment import WorktreeEnvironments
-        from agent_workbench.adapters.tools.schema_checker import SchemaChecker
         from agent_workbench.engine.runtime.tool_context import Ports
         from agent_workbench.system.user_dirs import state_dir
 

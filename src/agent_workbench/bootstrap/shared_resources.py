@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from agent_workbench.adapters.llama_cpp.local_models.file_search import FoundFiles
     from agent_workbench.adapters.llama_cpp.server.shared_models import SharedModels
     from agent_workbench.adapters.retrieval.shared_retrievers import SharedRetriever, SharedRetrievers
-    from agent_workbench.adapters.signatures.ssh_signatures import SshSignatures
+    from agent_workbench.adapters.ssh_signatures import SshSignatures
     from agent_workbench.core.local_models import FoundModels, ServerOptions
     from agent_workbench.core.ports.machine import Machine
     from agent_workbench.core.session_request import Invocation
@@ -106,7 +106,7 @@ class SharedResources:
 
 def local_machine(environ: Mapping[str, str], root: Path) -> "Machine":
     """Return this machine; no program of the repository at `root` is run for it."""
-    from agent_workbench.adapters.machine.local_machine import LocalMachine
+    from agent_workbench.adapters.local_machine import LocalMachine
 
     return LocalMachine(environ, str(root))
 

@@ -42,7 +42,7 @@ async def run_server_tests(invocation: Invocation, names: Sequence[str], say: Sa
 
     Raises `UsageError` for an unknown name, or one without trust.
     """
-    from agent_workbench.adapters.tools.schema_checker import SchemaChecker
+    from agent_workbench.adapters.schema_checker import SchemaChecker
 
     servers = await _trusted_servers(invocation, names, say)
     checker = SchemaChecker(invocation.environ)

@@ -12,7 +12,7 @@ from agent_workbench.core.errors import ToolError
 from agent_workbench.core.ports.tools import ServerProcess, StandardStreams
 from agent_workbench.system.programs import child_environment, start_module
 
-CLIENT = "agent_workbench.adapters.language_servers.client_process"
+CLIENT = "agent_workbench.adapters.language_client"
 MAX_ANSWER_BYTES = 4 * 1024 * 1024
 StartServer = Callable[[StandardStreams], Awaitable[ServerProcess]]
 

@@ -11,9 +11,9 @@ import psutil
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.adapters.language_servers.client_process import MEMORY_BYTES
-from agent_workbench.adapters.language_servers.connection import CLIENT
-from agent_workbench.adapters.language_servers.installed_servers import InstalledServers, ServerSurroundings
+from agent_workbench.adapters.language_client import MEMORY_BYTES
+from agent_workbench.adapters.language_connection import CLIENT
+from agent_workbench.adapters.language_servers import InstalledServers, ServerSurroundings
 from agent_workbench.adapters.shell.shell import SandboxedShell
 from agent_workbench.bootstrap.repo_context import find_repo
 from agent_workbench.core.checks.language_servers import MAX_DIAGNOSTICS, SERVER_NAMES, Diagnostic

@@ -5,7 +5,7 @@ import secrets
 import shlex
 from pathlib import Path
 
-from agent_workbench.adapters.signatures.ssh_keygen import SshKeygen
+from agent_workbench.adapters.ssh_keygen import SshKeygen
 from agent_workbench.core.errors import SigningError
 from agent_workbench.system.atomic_files import sync_directory, sync_file
 from agent_workbench.system.command_bounds import check_record

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from agent_workbench.adapters.machine.local_machine import machine_resources
+from agent_workbench.adapters.local_machine import machine_resources
 from agent_workbench.core.queue.workers import Gpu
 
 GIB = 1 << 30

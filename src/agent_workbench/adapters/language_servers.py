@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from agent_workbench.adapters.language_servers.connection import Connect, Connection
+from agent_workbench.adapters.language_connection import Connect, Connection
 from agent_workbench.core.checks.language_servers import (
     LANGUAGE_SERVERS,
     MAX_DIAGNOSTICS,

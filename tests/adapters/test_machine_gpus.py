@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.machine.local_machine import AFTER_HANG_SECONDS, GpuDetection
+from agent_workbench.adapters.local_machine import AFTER_HANG_SECONDS, GpuDetection
 from agent_workbench.core.queue.workers import Gpu
 
 

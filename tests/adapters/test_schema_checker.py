@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from agent_workbench.adapters.tools.schema_checker import SchemaChecker
+from agent_workbench.adapters.schema_checker import SchemaChecker
 from agent_workbench.core.errors import ToolError
 
 CITY = {"type": "object", "properties": {"city": {"type": "string", "pattern": "^[a-z]+$"}}, "required": ["city"]}

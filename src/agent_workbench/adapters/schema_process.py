@@ -1,4 +1,4 @@
-"""Checks JSON values against schemas: `python -m agent_workbench.adapters.tools.schema_process`.
+"""Checks JSON values against schemas: `python -m agent_workbench.adapters.schema_process`.
 
 Standard input is one JSON list of `[schema, value]` pairs, both JSON text; a value of null asks about the schema alone.
 Standard output is a line for each, a problem as JSON text, "" where there is none. A schema may hold patterns that take

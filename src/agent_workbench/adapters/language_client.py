@@ -1,4 +1,4 @@
-"""The client of one language server: `python -m agent_workbench.adapters.language_servers.client_process STDOUT STDIN`.
+"""The client of one language server: `python -m agent_workbench.adapters.language_client STDOUT STDIN`.
 
 It speaks with the workbench in lines of JSON (`connection`) on its standard input and output, and with the server
 through pygls, over the two descriptors of its command line. A server may send what costs time and memory, so this is a
@@ -27,7 +27,7 @@ from pygls.io_ import run_async
 from pygls.protocol import JsonRPCNotification, JsonRPCProtocol, JsonRPCRequestMessage, JsonRPCResponseMessage
 from pygls.uris import from_fs_path, to_fs_path
 
-from agent_workbench.adapters.language_servers.connection import Ask, Connect, Failed, Found, Request
+from agent_workbench.adapters.language_connection import Ask, Connect, Failed, Found, Request
 from agent_workbench.core.checks.language_servers import MESSAGE_CHARS, Diagnostic, Severity
 from agent_workbench.core.text.sanitizer import sanitize_line, without_chat_markers
 from agent_workbench.core.version import __version__

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 
-from agent_workbench.adapters.tools import schema_process
 from agent_workbench.core.errors import ToolError
 from agent_workbench.system.programs import child_environment, start_module
 
+_PROCESS = "agent_workbench.adapters.schema_process"
 _SECONDS = 10.0
 _MOST_COSTLY = 3
 TOO_COSTLY = "it could not be checked in the time and memory that is allowed"
@@ -76,7 +76,7 @@ class SchemaChecker:
 
     async def _started(self) -> asyncio.subprocess.Process:
         try:
-            return await start_module(schema_process.__name__, child_environment(self._environ))
+            return await start_module(_PROCESS, child_environment(self._environ))
         except OSError as error:
             raise ToolError(f"the check of arguments could not be started: {error}") from error
 

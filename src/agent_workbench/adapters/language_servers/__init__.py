@@ -1,1 +1,0 @@
-"""Language servers that are installed; pygls speaks with each in a process of its own."""

@@ -1,1 +1,0 @@
-"""Signatures by `ssh-keygen -Y`: this machine's key, and the file of allowed signers."""
