@@ -23,9 +23,9 @@ from msgspec import Struct, field, to_builtins
 if __package__ in {None, ""}:  # run as a file: the repository's root is where `bench` is found
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedServer
 from agent_workbench.adapters.llama_cpp.http_client.endpoint import Endpoint
 from agent_workbench.adapters.llama_cpp.http_client.json_values import first_at, object_at, text_at
-from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedServer
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.fit import fit_constrained_diff, fit_diff
 from agent_workbench.core.patch.grammar.diff_grammar import EditScope, diff_rules

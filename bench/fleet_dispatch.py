@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from procrastinate import App, PsycopgConnector
 
 from agent_workbench.adapters.database.connection import Database
-from agent_workbench.adapters.database.queue.postgres_queue import PostgresQueue
+from agent_workbench.adapters.database.postgres_queue import PostgresQueue
 from agent_workbench.adapters.database.registry import DatabaseRegistry
 from agent_workbench.core.plan import TaskOrigin
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim

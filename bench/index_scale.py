@@ -81,8 +81,8 @@ def _batches(chunks: int) -> Iterator[list[Path]]:
 
 def _segment(paths: Sequence[Path]) -> tuple[bytes, list[list[str]], list[int]]:
     """Return a segment of these files, queries that they answer, and the number of chunks, lines and bytes."""
-    from agent_workbench.adapters.retrieval.chunking.chunker import Outline, chunk_text
-    from agent_workbench.adapters.retrieval.chunking.syntax import OutlineParser
+    from agent_workbench.adapters.retrieval.index.chunker import Outline, chunk_text
+    from agent_workbench.adapters.retrieval.index.syntax import OutlineParser
 
     syntax, chooser = OutlineParser(), random.Random(str(paths[0]))
     files, asked, lines, size = [], [], 0, 0
@@ -183,7 +183,7 @@ def _search(index: WorkspaceIndex, query: CodeQuery) -> None:
 
 def _changed(path: str, number: int) -> SourceFile:
     """Return a changed file of average size at that path."""
-    from agent_workbench.adapters.retrieval.chunking.chunker import IndexedChunk
+    from agent_workbench.adapters.retrieval.index.chunker import IndexedChunk
 
     spec = importlib.util.find_spec("argparse")
     assert spec is not None

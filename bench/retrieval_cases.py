@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from agent_workbench.adapters.git.repository import Repository
-from agent_workbench.adapters.retrieval.chunking.chunk_cache import ChunkCache
-from agent_workbench.adapters.retrieval.history.commit_index import CommitIndex
-from agent_workbench.adapters.retrieval.history.commit_words import MAX_COMMITS
+from agent_workbench.adapters.retrieval.commit_index import CommitIndex
+from agent_workbench.adapters.retrieval.commit_words import MAX_COMMITS
+from agent_workbench.adapters.retrieval.index.chunk_cache import ChunkCache
 from agent_workbench.adapters.retrieval.index.file_kinds import is_bulk
 from agent_workbench.adapters.retrieval.index.view import IndexView
 from agent_workbench.adapters.retrieval.indexer.file_parser import FileParser

@@ -10,9 +10,9 @@ from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 
-from agent_workbench.adapters.retrieval.chunking.languages import find_language, language_of
-from agent_workbench.adapters.retrieval.history.commit_words import without_trailers
+from agent_workbench.adapters.retrieval.commit_words import without_trailers
 from agent_workbench.adapters.retrieval.index.file_kinds import FileKind, kind_of
+from agent_workbench.adapters.retrieval.index.source_languages import find_language, language_of
 
 REPOS = Path(__file__).with_name("retrieval_repos.json")
 _MARKED_UP = frozenset({"html", "css"})

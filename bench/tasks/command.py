@@ -20,7 +20,7 @@ from typing import Any
 import yaml
 from msgspec import json as msgspec_json
 
-from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedServer
+from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedServer
 from agent_workbench.core.settings.models import ServingSettings
 from bench.tasks.agents import Agent, Aider, Attempt, Conditions, MiniSweAgent, Ours
 from bench.tasks.bed import Bed, Check

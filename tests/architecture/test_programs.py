@@ -15,10 +15,10 @@ pytestmark = pytest.mark.xdist_group("sources")
 STARTERS = {
     "adapters.demo": "git, found on the cleaned PATH",
     "adapters.desktop": "notify-send or osascript, found on the cleaned PATH",
-    "adapters.git.commands.detached_git": "the same git, in a repository of its own",
-    "adapters.git.commands.plumbing": "git, found on the cleaned PATH outside the repo",
+    "adapters.git.detached_git": "the same git, in a repository of its own",
+    "adapters.git.plumbing": "git, found on the cleaned PATH outside the repo",
     "adapters.project": "the machine's Python, found on the PATH outside the repo, asked for a module",
-    "adapters.retrieval.worker_processes.process": "our own Python",
+    "adapters.retrieval.worker_process": "our own Python",
     "adapters.shell.environment": "a Python found on the cleaned PATH outside the repo",
     "adapters.local_machine": "our own Python, and nvidia-smi on the cleaned PATH outside the repo",
     "cli.verbs.mcp": "the user's browser, at their word, as the desktop or `BROWSER` names it",

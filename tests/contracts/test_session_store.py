@@ -10,8 +10,8 @@ from typing import Protocol
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.adapters.database.sessions.leases import LEASE_SECONDS as DATABASE_LEASE_SECONDS
-from agent_workbench.adapters.database.sessions.opening import LeasedJournal
+from agent_workbench.adapters.database.session_leases import LEASE_SECONDS as DATABASE_LEASE_SECONDS
+from agent_workbench.adapters.database.shared_opening import LeasedJournal
 from agent_workbench.adapters.journal.session_store import LocalSessionStore
 from agent_workbench.core import events as e
 from agent_workbench.core.errors import JournalError, LockedError, UsageError
@@ -20,7 +20,7 @@ from agent_workbench.core.ids import ProposalId, SessionId, TaskId
 from agent_workbench.core.ports.stores import HeldSession, Journal, SessionStore
 from agent_workbench.core.proposal_kinds import PlanProposal
 from agent_workbench.core.proposals import PROPOSE_PLAN
-from tests.adapters.database.sessions.machines import Machine
+from tests.adapters.database.machines import Machine
 from tests.adapters.journal.journals import NO_SECRETS, STORY, started, time_of
 from tests.contracts.clocks import SetClock
 from tests.fakes.session_store import LEASE_SECONDS, MemorySessionStore, StoredSession

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from agent_workbench.adapters.database.connection import Database
-from agent_workbench.adapters.database.queue.postgres_queue import PostgresQueue
+from agent_workbench.adapters.database.postgres_queue import PostgresQueue
 from agent_workbench.core.errors import LockedError, UsageError
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.plan.needs import Needs

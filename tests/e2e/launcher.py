@@ -95,14 +95,14 @@ def _tell_tasks(*_: object) -> None:
 @contextmanager
 def _leases(seconds: float) -> Iterator[None]:
     """Make leases short, in every module that has their length."""
-    from agent_workbench.adapters.database.sessions import copier, leases
+    from agent_workbench.adapters.database import session_copier, session_leases
     from agent_workbench.subjects.worker.calls import dispatcher
 
     shorter = {"LEASE_SECONDS": seconds * 0.75, "RENEW_SECONDS": seconds * 0.25}
     with (
         patch.object(dispatcher, "SHARED_LEASE_SECONDS", seconds),
-        patch.dict(vars(leases), shorter),
-        patch.dict(vars(copier), shorter),
+        patch.dict(vars(session_leases), shorter),
+        patch.dict(vars(session_copier), shorter),
     ):
         yield
 

@@ -29,9 +29,7 @@ def model_servers() -> int:
     """Return how many servers of models this process has."""
     lines = [process.cmdline() for process in psutil.Process().children(recursive=True)]
     # Each is started by a supervisor, whose own line says so too.
-    return sum(
-        "agent_workbench.adapters.llama_cpp.server.xllamacpp_server" in line and "-m" in line[:4] for line in lines
-    )
+    return sum("agent_workbench.adapters.llama_cpp.xllamacpp_server" in line and "-m" in line[:4] for line in lines)
 
 
 async def test_two_sessions_commit_each_on_its_branch_with_one_server(

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agent_workbench.adapters.git.commands.plumbing import GitResult, Plumbing
+from agent_workbench.adapters.git.plumbing import GitResult, Plumbing
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.adapters.git.worktree.workspace import GitWorkspace
 from agent_workbench.core.errors import StorageError

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from agent_workbench.adapters.llama_cpp.server.embedded import server_command
+from agent_workbench.adapters.llama_cpp.embedded_server import server_command
 from agent_workbench.core.local_models import ServerOptions
 from tests.e2e.machine import Done, Machine, Running
 from tests.faults.night_scene import PROJECT, Scene

@@ -11,13 +11,13 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agent_workbench.adapters.llama_cpp.chain_link import ChainLink, StatusRelay
+from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedServer
+from agent_workbench.adapters.llama_cpp.endpoint_chain import ChainedModel
 from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
-from agent_workbench.adapters.llama_cpp.routing.chain import ChainedModel
-from agent_workbench.adapters.llama_cpp.routing.chain_link import ChainLink, StatusRelay
-from agent_workbench.adapters.llama_cpp.routing.model_registry import ModelRegistry
-from agent_workbench.adapters.llama_cpp.routing.spending_ledger import SpendingLedger
+from agent_workbench.adapters.llama_cpp.model_registry import ModelRegistry
 from agent_workbench.adapters.llama_cpp.scripted_model import ScriptedModel
-from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedServer
+from agent_workbench.adapters.llama_cpp.spending_ledger import SpendingLedger
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.events import (
     EndpointPassed,

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedModel, EmbeddedServer
+from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedModel, EmbeddedServer
 from agent_workbench.core.errors import ModelUnavailable
 from agent_workbench.core.model import TextDelta
 from tests.adapters.llama_cpp.answers import ask, collect
@@ -21,7 +21,7 @@ from tests.adapters.llama_cpp.contract import ENDLESS
 PARENT = """
 import asyncio, os, sys
 from pathlib import Path
-from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedServer
+from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedServer
 from agent_workbench.core.settings.models import ServingSettings
 
 async def main():

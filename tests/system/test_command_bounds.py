@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.git.commands.plumbing import Plumbing, find_git
+from agent_workbench.adapters.git.plumbing import Plumbing, find_git
 from agent_workbench.core.errors import TrustError
 from agent_workbench.subjects.inbox.adapter import LocalInbox
 from agent_workbench.system.command_bounds import COMMAND_MARK, bounds_text, check_record

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # loaded when something is searched
     from agent_workbench.adapters.git.user_checkout.past_tree import PastTree
-    from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedServer
+    from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedServer
     from agent_workbench.adapters.retrieval.evaluation import Evaluation
     from agent_workbench.adapters.retrieval.retriever import CodeRetriever
     from agent_workbench.core.settings import Settings
@@ -46,8 +46,8 @@ async def evaluate_code_search(
 
 def _embedding_server(path: str, settings: "Settings", environ: Mapping[str, str]) -> "EmbeddedServer":
     """Return the llama.cpp server for the embedding model at `path`."""
-    from agent_workbench.adapters.llama_cpp.routing.model_factory import SERVER_VARIABLE
-    from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedServer
+    from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedServer
+    from agent_workbench.adapters.llama_cpp.model_factory import SERVER_VARIABLE
     from agent_workbench.core.settings.models import ServingSettings
     from agent_workbench.system.user_dirs import state_dir
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from agent_workbench.adapters.database.audit import DatabaseAuditIndex
     from agent_workbench.adapters.database.connection import Database
-    from agent_workbench.adapters.database.queue.postgres_queue import PostgresQueue
+    from agent_workbench.adapters.database.postgres_queue import PostgresQueue
     from agent_workbench.adapters.ssh_signatures import SshSignatures
     from agent_workbench.bootstrap.shared_resources import SharingRepo
     from agent_workbench.core.ids import TaskId
@@ -51,7 +51,7 @@ async def database_queue(
     complete: "Callable[[QueuedTask], tuple[QueuedTask, Needs]] | None" = None,
 ) -> "PostgresQueue":
     """Return the queue of a project in the shared database; raise `ConfigError`, `RepoError`."""
-    from agent_workbench.adapters.database.queue.postgres_queue import PostgresQueue
+    from agent_workbench.adapters.database.postgres_queue import PostgresQueue
 
     return PostgresQueue(
         shared_database(repo, settings.database),
@@ -122,7 +122,7 @@ def shared_spending(repo: "SharingRepo", settings: "Settings") -> "Spending | No
     if not paid or not settings.database.active:
         return None
     from agent_workbench.adapters.database.spending import DatabaseSpending
-    from agent_workbench.adapters.llama_cpp.routing.spending_ledger import LocalSpending, SpendingLedger
+    from agent_workbench.adapters.llama_cpp.spending_ledger import LocalSpending, SpendingLedger
     from agent_workbench.system.user_dirs import state_dir
 
     own = LocalSpending(SpendingLedger(state_dir()))

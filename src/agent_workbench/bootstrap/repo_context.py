@@ -26,7 +26,7 @@ from agent_workbench.core.session_request import Invocation
 if TYPE_CHECKING:  # heavy; a verb loads only what it needs
     from agent_workbench.adapters.git.repository import Repository
     from agent_workbench.adapters.journal.session_store import LocalSessionStore
-    from agent_workbench.adapters.llama_cpp.routing.model_registry import ModelRegistry
+    from agent_workbench.adapters.llama_cpp.model_registry import ModelRegistry
     from agent_workbench.adapters.plans.plan_file import PlanFile
     from agent_workbench.adapters.retrieval.shared_retrievers import SharedRetriever
     from agent_workbench.config.repo_trust import RepoTrust
@@ -201,7 +201,7 @@ class RepoContext:
 
     def endpoints(self, settings: "Settings", say: Say) -> "ModelRegistry":
         """Return the registry of the endpoints in the settings. No request is sent."""
-        from agent_workbench.adapters.llama_cpp.routing.model_registry import ModelRegistry
+        from agent_workbench.adapters.llama_cpp.model_registry import ModelRegistry
         from agent_workbench.system.user_dirs import state_dir
 
         spending, shared = shared_spending(self, settings), self.shared.models
@@ -215,7 +215,7 @@ class RepoContext:
 
     def endpoint_models(self, settings: "Settings", say: Say) -> "EndpointModels":
         """Return the endpoints one by one; in the demo their answers are scripted."""
-        from agent_workbench.adapters.llama_cpp.routing.model_registry import RegisteredEndpoints
+        from agent_workbench.adapters.llama_cpp.model_registry import RegisteredEndpoints
 
         return RegisteredEndpoints(lambda: self.endpoints(settings, say), self._scripted)
 

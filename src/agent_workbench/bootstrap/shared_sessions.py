@@ -6,12 +6,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.adapters.database.sessions.copy_states import CopyStates
-from agent_workbench.adapters.database.sessions.copy_tools import CopyTools
-from agent_workbench.adapters.database.sessions.journal_rows import JournalRows
-from agent_workbench.adapters.database.sessions.leases import Leases
-from agent_workbench.adapters.database.sessions.mirror import Mirror
-from agent_workbench.adapters.database.sessions.shared_store import SharedSessionStore
+from agent_workbench.adapters.database.copy_states import CopyStates
+from agent_workbench.adapters.database.copy_tools import CopyTools
+from agent_workbench.adapters.database.journal_rows import JournalRows
+from agent_workbench.adapters.database.session_leases import Leases
+from agent_workbench.adapters.database.session_mirror import Mirror
+from agent_workbench.adapters.database.shared_store import SharedSessionStore
 from agent_workbench.adapters.journal.clock import SystemClock, SystemIds
 from agent_workbench.adapters.journal.journal_copies import JournalFolder
 from agent_workbench.adapters.journal.redaction import Redactor

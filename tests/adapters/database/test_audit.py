@@ -17,7 +17,7 @@ from agent_workbench.core.ids import SessionId
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.subjects.audit.sharing_calls import NOT_THERE, JournalProofs, copy_records
 from agent_workbench.subjects.audit.sqlite_adapter import SqliteAuditIndex
-from tests.adapters.database.sessions.machines import Machine
+from tests.adapters.database.machines import Machine
 from tests.subjects.audit.sessions import BASE, task_events
 
 NOW = "2026-11-22T12:00:00.000000Z"

@@ -1,6 +1,7 @@
 """A user with a name and a home of their own, a repository of theirs, and a place for worktrees."""
 
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,7 +9,8 @@ import pytest
 
 from agent_workbench.adapters.git.repository import Repository
 from tests.adapters.git.fingerprint import fingerprint
-from tests.adapters.git.user import User, make_home, make_repo
+from tests.adapters.git.machines import Journal, Machine, Remote, clone
+from tests.adapters.git.user import GIT, User, make_home, make_repo
 
 
 @pytest.fixture(autouse=True)
@@ -44,3 +46,24 @@ def untouched(user: User) -> Iterator[None]:
     before = fingerprint(user.root)
     yield
     assert fingerprint(user.root) == before
+
+
+@pytest.fixture
+def remote(tmp_path: Path, user: User) -> Remote:
+    subprocess.run([GIT, "clone", "--quiet", "--bare", str(user.root), str(tmp_path / "remote.git")], check=True)
+    return Remote(tmp_path / "remote.git")
+
+
+@pytest.fixture
+def here(tmp_path: Path, remote: Remote) -> Machine:
+    return clone(tmp_path, "here", remote.path, ("there",))
+
+
+@pytest.fixture
+def there(tmp_path: Path, remote: Remote) -> Machine:
+    return clone(tmp_path, "there", remote.path, ("here",))
+
+
+@pytest.fixture
+def journal() -> Journal:
+    return Journal()

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.git.commands.discovery import discover
-from agent_workbench.adapters.git.commands.plumbing import Plumbing
+from agent_workbench.adapters.git.discovery import discover
+from agent_workbench.adapters.git.plumbing import Plumbing
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.ids import TaskId

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedModel, EmbeddedServer
 from agent_workbench.adapters.llama_cpp.scripted_model import ScriptedModel
-from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedModel, EmbeddedServer
 from agent_workbench.core.ports.model import Model
 from agent_workbench.core.settings.models import ServingSettings
 from tests.adapters.llama_cpp.contract import ModelContract

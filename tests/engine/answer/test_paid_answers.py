@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.adapters.llama_cpp.routing.model_registry import ModelRegistry
-from agent_workbench.adapters.llama_cpp.routing.spending_ledger import SpendingLedger
+from agent_workbench.adapters.llama_cpp.model_registry import ModelRegistry
+from agent_workbench.adapters.llama_cpp.spending_ledger import SpendingLedger
 from agent_workbench.core.events import (
     EndpointChosen,
     InterruptCause,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.adapters.git.repository import Repository
-from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedModel, EmbeddedServer
+from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedModel, EmbeddedServer
 from agent_workbench.core.events import PromptBuilt, Recorded
 from agent_workbench.core.history.replay_marks import ReproducedPrompt
 from agent_workbench.core.ports.model import Model

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.git.commands.discovery import discover
-from agent_workbench.adapters.git.commands.objects import GitObjects, changes_between
-from agent_workbench.adapters.git.commands.plumbing import GitProgram, Plumbing
-from agent_workbench.adapters.git.commands.stored_commits import find_anchors, read_commit
+from agent_workbench.adapters.git.discovery import discover
+from agent_workbench.adapters.git.objects import GitObjects, changes_between
+from agent_workbench.adapters.git.plumbing import GitProgram, Plumbing
+from agent_workbench.adapters.git.stored_commits import find_anchors, read_commit
 from agent_workbench.adapters.journal.reader import verify_journal
 from agent_workbench.core.events import ProposalReplaced, TaskMerged
 from agent_workbench.core.history.anchors import read_trailers

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from agent_workbench.adapters.database.connection import Database
-from agent_workbench.adapters.database.queue.postgres_queue import PostgresQueue
+from agent_workbench.adapters.database.postgres_queue import PostgresQueue
 from agent_workbench.api.sessions.session_host import LocalSessionHost
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.ids import SessionId

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from agent_workbench.adapters.llama_cpp.server.embedded import ENDPOINT
+from agent_workbench.adapters.llama_cpp.embedded_server import ENDPOINT
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.settings.models import EndpointSettings, ModelSettings, RoleSettings, TokenPrice
 from agent_workbench.subjects.worker.calls.served_models import WorkerEndpoint

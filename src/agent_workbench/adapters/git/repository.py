@@ -10,14 +10,14 @@ from typing import Self
 
 from msgspec.structs import replace
 
-from agent_workbench.adapters.git.commands.discovery import RepoPaths, discover
-from agent_workbench.adapters.git.commands.objects import WORKBENCH, changes_between
-from agent_workbench.adapters.git.commands.plumbing import GitProgram, Plumbing
-from agent_workbench.adapters.git.commands.refs import BRANCH_PREFIX, position_ref
-from agent_workbench.adapters.git.commands.stored_commits import StoredCommits
-from agent_workbench.adapters.git.remote.local_refs import LocalRefs
-from agent_workbench.adapters.git.remote.session_refs import GitSessionRefs, RemoteTools
-from agent_workbench.adapters.git.remote.transport import Transport, remote_url
+from agent_workbench.adapters.git.discovery import RepoPaths, discover
+from agent_workbench.adapters.git.local_refs import LocalRefs
+from agent_workbench.adapters.git.objects import WORKBENCH, changes_between
+from agent_workbench.adapters.git.plumbing import GitProgram, Plumbing
+from agent_workbench.adapters.git.refs import BRANCH_PREFIX, position_ref
+from agent_workbench.adapters.git.remote_transport import Transport, remote_url
+from agent_workbench.adapters.git.session_refs import GitSessionRefs, RemoteTools
+from agent_workbench.adapters.git.stored_commits import StoredCommits
 from agent_workbench.adapters.git.user_checkout.checkout import Checkout
 from agent_workbench.adapters.git.user_checkout.checkout_files import CheckoutFiles, RecordedTree
 from agent_workbench.adapters.git.user_checkout.checkout_records import CheckoutRecords, Standing

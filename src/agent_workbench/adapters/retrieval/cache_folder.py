@@ -9,7 +9,7 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
-from agent_workbench.adapters.retrieval.chunking.chunk_cache import ChunkCache
+from agent_workbench.adapters.retrieval.index.chunk_cache import ChunkCache
 from agent_workbench.adapters.retrieval.vectors.store_worker import LOCK
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.repo.retrieval import CacheFacts, SnapshotFacts

@@ -10,9 +10,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from agent_workbench.adapters.retrieval.cache_folder import CacheFolder
-from agent_workbench.adapters.retrieval.chunking.chunk_cache import ChunkCache
-from agent_workbench.adapters.retrieval.history.commit_index import CommitIndex
-from agent_workbench.adapters.retrieval.history.folder_histories import FolderHistories
+from agent_workbench.adapters.retrieval.commit_index import CommitIndex
+from agent_workbench.adapters.retrieval.folder_histories import FolderHistories
+from agent_workbench.adapters.retrieval.index.chunk_cache import ChunkCache
 from agent_workbench.adapters.retrieval.indexer.file_parser import FileParser
 from agent_workbench.adapters.retrieval.indexer.folder_index import FolderIndex
 from agent_workbench.adapters.retrieval.indexer.index_refresher import IndexRefresher
@@ -24,7 +24,7 @@ from agent_workbench.adapters.retrieval.search.scoring import FoundChunk, keep_f
 from agent_workbench.adapters.retrieval.search.symbols import matching_symbols
 from agent_workbench.adapters.retrieval.vectors.folder_vectors import FolderVectors, MakeServer
 from agent_workbench.adapters.retrieval.vectors.note_vectors import NOTES, NoteVectors
-from agent_workbench.adapters.retrieval.worker_processes.process import in_thread
+from agent_workbench.adapters.retrieval.worker_process import in_thread
 from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.ports.workspace import Sources

@@ -17,7 +17,7 @@ from agent_workbench.bootstrap.shared_resources import find_local_models, local_
 from agent_workbench.core.session_request import Invocation
 
 if TYPE_CHECKING:
-    from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedServer
+    from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedServer
     from agent_workbench.core.diagnostics import EndpointLine, Finding, Fitness, ModelReport
     from agent_workbench.core.errors import ModelError
     from agent_workbench.core.local_models import FoundServer, ListedModel
@@ -146,7 +146,7 @@ def _is_file(path: str) -> bool:
 
 async def embedded_server(invocation: Invocation, say: Say) -> "EmbeddedServer":
     """Return an embedded server for the model file, not started. Raises `UsageError` if no file is named."""
-    from agent_workbench.adapters.llama_cpp.routing.model_factory import embedded_server as server_for
+    from agent_workbench.adapters.llama_cpp.model_factory import embedded_server as server_for
     from agent_workbench.core.errors import UsageError
 
     repo, settings = await repo_or_folder(invocation, say)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.git.commands.plumbing import find_git, git_environment
+from agent_workbench.adapters.git.plumbing import find_git, git_environment
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.core.errors import RepoError, StorageError, WorkspaceError
 from agent_workbench.core.patch.values import FileChange, FileContent

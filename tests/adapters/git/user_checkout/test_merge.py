@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent_workbench.adapters.git.commands.plumbing import GitResult, Plumbing
+from agent_workbench.adapters.git.plumbing import GitResult, Plumbing
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.core.errors import TargetMoved, WorkspaceError
 from agent_workbench.core.ids import CommitId

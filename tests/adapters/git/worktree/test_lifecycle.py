@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.git.file_access.folders import linked_names
+from agent_workbench.adapters.git.folders import linked_names
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.core.errors import LockedError, RepoError, WorkspaceError
 from agent_workbench.core.history.leftovers import SessionFacts

@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
+from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedModel, EmbeddedServer
 from agent_workbench.adapters.llama_cpp.http_client.gbnf import sentence_grammar
-from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedModel, EmbeddedServer
 from agent_workbench.core.model import ModelRequest, Sampling
 from agent_workbench.core.settings.models import ServingSettings
 from tests.adapters.llama_cpp.answers import ask, collect

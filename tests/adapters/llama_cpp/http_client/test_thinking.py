@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedModel, EmbeddedServer
 from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
 from agent_workbench.adapters.llama_cpp.http_client.gbnf import Thinking, sentence_grammar, with_thought
-from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedModel, EmbeddedServer
 from agent_workbench.core.model import StopCause
 from agent_workbench.core.settings.models import ServingSettings
 from scripts.tiny_model import Template, write_tiny_gguf

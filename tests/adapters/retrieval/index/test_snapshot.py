@@ -163,7 +163,7 @@ import sys
 from pathlib import Path
 from agent_workbench.adapters.retrieval.index.workspace_index import WorkspaceIndex
 from agent_workbench.adapters.retrieval.index.file_kinds import FileKind
-from agent_workbench.adapters.retrieval.chunking.chunker import IndexedChunk
+from agent_workbench.adapters.retrieval.index.chunker import IndexedChunk
 from agent_workbench.adapters.retrieval.index.segments import Segment, SourceFile
 
 path, mine = Path(sys.argv[1]), sys.argv[2]

@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agent_workbench.adapters.retrieval.chunking.chunk_cache import ChunkCache
-from agent_workbench.adapters.retrieval.index.merge import merge
+from agent_workbench.adapters.retrieval.index.chunk_cache import ChunkCache
+from agent_workbench.adapters.retrieval.index.segment_merge import merge
 from agent_workbench.adapters.retrieval.indexer.file_parser import FileParser
 from agent_workbench.adapters.retrieval.indexer.worker_pool import WorkerPool
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.retrieval.chunking.chunker import IndexedChunk
-from agent_workbench.adapters.retrieval.history.commit_index import CommitIndex
+from agent_workbench.adapters.retrieval.commit_index import CommitIndex
+from agent_workbench.adapters.retrieval.index.chunker import IndexedChunk
 from agent_workbench.adapters.retrieval.index.file_kinds import kind_of
 from agent_workbench.adapters.retrieval.index.segments import SourceFile
 from agent_workbench.adapters.retrieval.index.view import IndexView

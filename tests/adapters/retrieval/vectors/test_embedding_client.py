@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedServer
+from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedServer
 from agent_workbench.adapters.retrieval.vectors.embedding_client import EmbeddingClient, EmbeddingFailed
 from agent_workbench.core.settings import EmbeddingProvider, EmbeddingSettings
 from agent_workbench.core.settings.models import ServingSettings

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agent_workbench.adapters.llama_cpp.server.embedded import EmbeddedServer
+from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedServer
 from agent_workbench.adapters.retrieval.retriever import CodeRetriever
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery, SignalKind
 from agent_workbench.core.settings import EmbeddingProvider, EmbeddingSettings, RetrievalSettings

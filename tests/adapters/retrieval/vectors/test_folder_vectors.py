@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agent_workbench.adapters.retrieval.chunking.chunker import IndexedChunk
+from agent_workbench.adapters.retrieval.index.chunker import IndexedChunk
 from agent_workbench.adapters.retrieval.index.file_kinds import FileKind
 from agent_workbench.adapters.retrieval.index.segments import SourceFile
 from agent_workbench.adapters.retrieval.vectors import folder_vectors

@@ -221,7 +221,7 @@ async def test_closing_ends_the_store_in_the_middle_of_its_work(tmp_path: Path) 
 
 SESSION = """
 import os, sys
-from agent_workbench.adapters.retrieval.worker_processes.process import WorkerProcess
+from agent_workbench.adapters.retrieval.worker_process import WorkerProcess
 arguments = ["-m", "agent_workbench.adapters.retrieval.vectors.store_worker", sys.argv[1], "model"]
 print(WorkerProcess(arguments, os.environ).pid, flush=True)
 sys.stdin.read()

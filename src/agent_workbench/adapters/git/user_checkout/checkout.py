@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from agent_workbench.adapters.git.commands.discovery import RepoPaths, is_bare
-from agent_workbench.adapters.git.commands.objects import (
+from agent_workbench.adapters.git.discovery import RepoPaths, is_bare
+from agent_workbench.adapters.git.folders import status_below
+from agent_workbench.adapters.git.objects import (
     GITLINK,
     WORKBENCH,
     GitObjects,
@@ -16,9 +17,8 @@ from agent_workbench.adapters.git.commands.objects import (
     paths_in,
     user_identity,
 )
-from agent_workbench.adapters.git.commands.plumbing import Plumbing
-from agent_workbench.adapters.git.commands.refs import Refs
-from agent_workbench.adapters.git.file_access.folders import status_below
+from agent_workbench.adapters.git.plumbing import Plumbing
+from agent_workbench.adapters.git.refs import Refs
 from agent_workbench.adapters.git.user_checkout.file_entries import FileEntries
 from agent_workbench.core.errors import RepoError
 from agent_workbench.core.ids import CommitId, SessionId

@@ -5,9 +5,9 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 
-from agent_workbench.adapters.git.commands.objects import GITLINK, GitObjects, paths_in
-from agent_workbench.adapters.git.commands.stored_commits import past_commits
-from agent_workbench.adapters.git.file_access.folders import check_inside, linkable_names, read_files, status_below
+from agent_workbench.adapters.git.folders import check_inside, linkable_names, read_files, status_below
+from agent_workbench.adapters.git.objects import GITLINK, GitObjects, paths_in
+from agent_workbench.adapters.git.stored_commits import past_commits
 from agent_workbench.adapters.git.user_checkout.checkout import Checkout
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.patch.paths import shown

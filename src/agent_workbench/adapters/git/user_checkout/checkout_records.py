@@ -15,7 +15,7 @@ from pathlib import Path
 from msgspec import MsgspecError, Struct, json
 from msgspec.structs import replace
 
-from agent_workbench.adapters.git.commands.discovery import RepoPaths
+from agent_workbench.adapters.git.discovery import RepoPaths
 from agent_workbench.core.errors import LockedError, RepoError, StorageError
 from agent_workbench.system.atomic_files import make_directories, storage_error, write_atomically
 from agent_workbench.system.folder_trees import open_regular, read_regular

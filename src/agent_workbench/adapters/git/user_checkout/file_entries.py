@@ -4,7 +4,8 @@ import os
 import stat
 from collections.abc import Iterable
 
-from agent_workbench.adapters.git.commands.objects import (
+from agent_workbench.adapters.git.folders import link_target, status_below
+from agent_workbench.adapters.git.objects import (
     EXECUTABLE,
     LINK,
     MAX_FILE_BYTES,
@@ -12,8 +13,7 @@ from agent_workbench.adapters.git.commands.objects import (
     GitObjects,
     TreeEntry,
 )
-from agent_workbench.adapters.git.commands.plumbing import Plumbing
-from agent_workbench.adapters.git.file_access.folders import link_target, status_below
+from agent_workbench.adapters.git.plumbing import Plumbing
 
 
 class FileEntries:

@@ -8,16 +8,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from agent_workbench.adapters.git.commands.discovery import RepoPaths
-from agent_workbench.adapters.git.commands.objects import MAX_FILE_BYTES, GitObjects, TreeDifference, TreeEntry
-from agent_workbench.adapters.git.commands.plumbing import GitResult, Plumbing, failure
-from agent_workbench.adapters.git.file_access.folders import (
+from agent_workbench.adapters.git.discovery import RepoPaths
+from agent_workbench.adapters.git.folders import (
     open_parent,
     parents_of,
     read_files,
     remove_empty,
     status_below,
 )
+from agent_workbench.adapters.git.objects import MAX_FILE_BYTES, GitObjects, TreeDifference, TreeEntry
+from agent_workbench.adapters.git.plumbing import GitResult, Plumbing, failure
 from agent_workbench.adapters.git.user_checkout.file_entries import FileEntries
 from agent_workbench.core.errors import StorageError, WorkbenchError
 from agent_workbench.core.patch.paths import shown

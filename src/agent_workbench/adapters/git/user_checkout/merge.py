@@ -7,11 +7,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from agent_workbench.adapters.git.commands.objects import GitObjects, TreeDifference, changes_between
-from agent_workbench.adapters.git.commands.plumbing import Plumbing
-from agent_workbench.adapters.git.commands.refs import Refs
-from agent_workbench.adapters.git.commands.stored_commits import read_commit
-from agent_workbench.adapters.git.file_access.folders import parents_of, status_below
+from agent_workbench.adapters.git.folders import parents_of, status_below
+from agent_workbench.adapters.git.objects import GitObjects, TreeDifference, changes_between
+from agent_workbench.adapters.git.plumbing import Plumbing
+from agent_workbench.adapters.git.refs import Refs
+from agent_workbench.adapters.git.stored_commits import read_commit
 from agent_workbench.adapters.git.user_checkout.checkout import Checkout, filtered, read_own_git
 from agent_workbench.adapters.git.user_checkout.file_switch import FileSwitch
 from agent_workbench.adapters.git.user_checkout.merge_result import (

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from agent_workbench.adapters.git.commands.discovery import RepoPaths
-from agent_workbench.adapters.git.commands.objects import WORKBENCH, GitObjects, commit_author, paths_in
-from agent_workbench.adapters.git.commands.plumbing import Plumbing, failure
-from agent_workbench.adapters.git.commands.stored_commits import read_commit
+from agent_workbench.adapters.git.discovery import RepoPaths
+from agent_workbench.adapters.git.objects import WORKBENCH, GitObjects, commit_author, paths_in
+from agent_workbench.adapters.git.plumbing import Plumbing, failure
+from agent_workbench.adapters.git.stored_commits import read_commit
 from agent_workbench.core.history.anchors import anchor_lines, without_anchors
 from agent_workbench.core.history.commit_proof import CommitFacts
 from agent_workbench.core.ids import CommitId

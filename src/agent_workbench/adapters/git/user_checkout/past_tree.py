@@ -5,10 +5,10 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from agent_workbench.adapters.git.commands.objects import GitObjects
-from agent_workbench.adapters.git.commands.plumbing import Plumbing
-from agent_workbench.adapters.git.commands.stored_commits import past_commits
-from agent_workbench.adapters.git.file_access.folders import check_inside, read_files
+from agent_workbench.adapters.git.folders import check_inside, read_files
+from agent_workbench.adapters.git.objects import GitObjects
+from agent_workbench.adapters.git.plumbing import Plumbing
+from agent_workbench.adapters.git.stored_commits import past_commits
 from agent_workbench.core.errors import RepoError, WorkspaceError
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.repo.retrieval import PastCommit

@@ -5,12 +5,12 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from agent_workbench.adapters.git.commands.objects import GITLINK, WORKBENCH, TreeEntry, commit_author
-from agent_workbench.adapters.git.commands.plumbing import Plumbing
-from agent_workbench.adapters.git.commands.refs import position_ref
-from agent_workbench.adapters.git.file_access.content import FolderContent
-from agent_workbench.adapters.git.file_access.folder_scan import Rights
-from agent_workbench.adapters.git.file_access.tree_writer import TreeWriter
+from agent_workbench.adapters.git.folder_content import FolderContent
+from agent_workbench.adapters.git.folder_scan import Rights
+from agent_workbench.adapters.git.objects import GITLINK, WORKBENCH, TreeEntry, commit_author
+from agent_workbench.adapters.git.plumbing import Plumbing
+from agent_workbench.adapters.git.refs import position_ref
+from agent_workbench.adapters.git.tree_writer import TreeWriter
 from agent_workbench.adapters.git.worktree.lifecycle import Worktrees
 from agent_workbench.adapters.git.worktree.paths import WorktreePaths
 from agent_workbench.core.errors import WorkspaceError

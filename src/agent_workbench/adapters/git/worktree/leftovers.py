@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from agent_workbench.adapters.git.commands.refs import branch_refs, position_ref
-from agent_workbench.adapters.git.commands.stored_commits import read_commit
-from agent_workbench.adapters.git.file_access.content import FolderContent
-from agent_workbench.adapters.git.file_access.tree_writer import TreeWriter
+from agent_workbench.adapters.git.folder_content import FolderContent
+from agent_workbench.adapters.git.refs import branch_refs, position_ref
+from agent_workbench.adapters.git.stored_commits import read_commit
+from agent_workbench.adapters.git.tree_writer import TreeWriter
 from agent_workbench.adapters.git.user_checkout.checkout import Checkout
 from agent_workbench.adapters.git.user_checkout.merge import CheckoutMerge
 from agent_workbench.adapters.git.worktree.lifecycle import Worktrees

@@ -9,14 +9,14 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from agent_workbench.adapters.git.commands.discovery import RepoPaths
-from agent_workbench.adapters.git.commands.objects import GitObjects
-from agent_workbench.adapters.git.commands.plumbing import Plumbing, failure
-from agent_workbench.adapters.git.commands.refs import Refs
-from agent_workbench.adapters.git.file_access.folders import linkable_names, make_links, remove_tree
-from agent_workbench.adapters.git.file_access.tree_writer import TreeWriter
-from agent_workbench.adapters.git.file_access.write_transaction import WriteTransaction
+from agent_workbench.adapters.git.discovery import RepoPaths
+from agent_workbench.adapters.git.folders import linkable_names, make_links, remove_tree
+from agent_workbench.adapters.git.objects import GitObjects
+from agent_workbench.adapters.git.plumbing import Plumbing, failure
+from agent_workbench.adapters.git.refs import Refs
+from agent_workbench.adapters.git.tree_writer import TreeWriter
 from agent_workbench.adapters.git.worktree.paths import WorktreePaths, WorktreeRecord
+from agent_workbench.adapters.git.write_transaction import WriteTransaction
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.repo.workspace import WorkspaceFacts, WorkspaceRequest

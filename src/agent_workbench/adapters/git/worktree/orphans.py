@@ -7,8 +7,8 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from agent_workbench.adapters.git.commands.objects import EXECUTABLE, GITLINK, LINK, TreeEntry
-from agent_workbench.adapters.git.commands.refs import BRANCH_PREFIX, Refs, position_ref
+from agent_workbench.adapters.git.objects import EXECUTABLE, GITLINK, LINK, TreeEntry
+from agent_workbench.adapters.git.refs import BRANCH_PREFIX, Refs, position_ref
 from agent_workbench.adapters.git.worktree.lifecycle import Worktrees
 from agent_workbench.adapters.git.worktree.paths import WorktreePaths, WorktreeRecord, lock_path, worktree_paths
 from agent_workbench.core.errors import WorkspaceError

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from msgspec import MsgspecError, Struct, json
 
-from agent_workbench.adapters.git.commands.refs import BRANCH_PREFIX
+from agent_workbench.adapters.git.refs import BRANCH_PREFIX
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.system.atomic_files import make_directories, storage_error, write_atomically

@@ -5,12 +5,12 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import ParamSpec, TypeVar
 
-from agent_workbench.adapters.git.commands.plumbing import Plumbing
-from agent_workbench.adapters.git.commands.refs import position_ref
-from agent_workbench.adapters.git.commands.stored_commits import past_commits
-from agent_workbench.adapters.git.file_access.content import FolderContent
-from agent_workbench.adapters.git.file_access.folders import read_files
-from agent_workbench.adapters.git.file_access.tree_writer import TreeWriter
+from agent_workbench.adapters.git.folder_content import FolderContent
+from agent_workbench.adapters.git.folders import read_files
+from agent_workbench.adapters.git.plumbing import Plumbing
+from agent_workbench.adapters.git.refs import position_ref
+from agent_workbench.adapters.git.stored_commits import past_commits
+from agent_workbench.adapters.git.tree_writer import TreeWriter
 from agent_workbench.adapters.git.worktree.checkpoints import Checkpoints
 from agent_workbench.adapters.git.worktree.lifecycle import Worktrees
 from agent_workbench.adapters.git.worktree.paths import WorktreePaths

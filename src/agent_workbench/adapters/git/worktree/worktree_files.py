@@ -4,7 +4,10 @@ import posixpath
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 
-from agent_workbench.adapters.git.commands.objects import (
+from agent_workbench.adapters.git.folder_content import FolderContent
+from agent_workbench.adapters.git.folder_scan import Rights
+from agent_workbench.adapters.git.folders import check_inside, parents_of, read_file
+from agent_workbench.adapters.git.objects import (
     EXECUTABLE,
     GITLINK,
     LINK,
@@ -16,12 +19,9 @@ from agent_workbench.adapters.git.commands.objects import (
     changes_between,
     file_change,
 )
-from agent_workbench.adapters.git.file_access.content import FolderContent
-from agent_workbench.adapters.git.file_access.folder_scan import Rights
-from agent_workbench.adapters.git.file_access.folders import check_inside, parents_of, read_file
-from agent_workbench.adapters.git.file_access.tree_writer import TreeWriter
-from agent_workbench.adapters.git.file_access.write_transaction import WriteTransaction
+from agent_workbench.adapters.git.tree_writer import TreeWriter
 from agent_workbench.adapters.git.worktree.paths import WorktreePaths
+from agent_workbench.adapters.git.write_transaction import WriteTransaction
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.patch.values import FileChange, FileContent

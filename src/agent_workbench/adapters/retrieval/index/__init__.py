@@ -1,1 +1,1 @@
-"""Inverted index of one folder's files: immutable segments, views for searching, snapshots on disk."""
+"""Inverted index of one folder's files: chunks at definitions, immutable segments, views for searching, snapshots."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from msgspec import Struct
 
-from agent_workbench.adapters.retrieval.chunking.chunker import IndexedChunk
+from agent_workbench.adapters.retrieval.index.chunker import IndexedChunk
 from agent_workbench.adapters.retrieval.index.file_kinds import FileKind
 from agent_workbench.adapters.retrieval.index.packed_arrays import DamagedIndex, PackedStrings, pack, take_array, unpack
 from agent_workbench.ranking.postings import Postings, build, grouped

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from agent_workbench.adapters.retrieval.chunking.languages import find_language, language_of
+from agent_workbench.adapters.retrieval.index.source_languages import find_language, language_of
 from agent_workbench.adapters.retrieval.indexer.indexable_files import FileStamp
 
 # A batch is a fraction of a second of work: finished files are soon searchable, and a cancelled update soon ends.

@@ -5,12 +5,12 @@ from collections.abc import Collection, Mapping
 
 from msgspec import Struct
 
-from agent_workbench.adapters.retrieval.chunking.chunk_cache import ChunkCache
-from agent_workbench.adapters.retrieval.chunking.chunker import IndexedChunk, Outline, chunk_text, markdown_outline
-from agent_workbench.adapters.retrieval.chunking.languages import find_language, language_of
-from agent_workbench.adapters.retrieval.chunking.syntax import OutlineParser
+from agent_workbench.adapters.retrieval.index.chunk_cache import ChunkCache
+from agent_workbench.adapters.retrieval.index.chunker import IndexedChunk, Outline, chunk_text, markdown_outline
 from agent_workbench.adapters.retrieval.index.file_kinds import kind_of
 from agent_workbench.adapters.retrieval.index.segments import Segment, SourceFile, blob_id
+from agent_workbench.adapters.retrieval.index.source_languages import find_language, language_of
+from agent_workbench.adapters.retrieval.index.syntax import OutlineParser
 
 
 class Stopped(Exception):

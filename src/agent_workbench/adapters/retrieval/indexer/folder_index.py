@@ -21,7 +21,7 @@ from agent_workbench.adapters.retrieval.indexer.indexable_files import (
 )
 from agent_workbench.adapters.retrieval.indexer.saved_index import SavedIndex, load_saved, save
 from agent_workbench.adapters.retrieval.indexer.worker_pool import WORKERS, ParsingTools
-from agent_workbench.adapters.retrieval.worker_processes.process import all_of, in_thread
+from agent_workbench.adapters.retrieval.worker_process import all_of, in_thread
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.repo.path_kinds import holds_secrets

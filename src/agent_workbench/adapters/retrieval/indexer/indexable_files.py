@@ -9,9 +9,9 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
-from agent_workbench.adapters.retrieval.chunking.languages import find_language, language_of
 from agent_workbench.adapters.retrieval.index.file_kinds import is_bulk, is_bulk_content
 from agent_workbench.adapters.retrieval.index.segments import blob_id
+from agent_workbench.adapters.retrieval.index.source_languages import find_language, language_of
 from agent_workbench.core.patch.paths import matches_glob
 from agent_workbench.core.repo.path_kinds import holds_secrets
 from agent_workbench.system.folder_trees import open_regular, read_regular

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.adapters.retrieval.cache_folder import CacheFolder
-from agent_workbench.adapters.retrieval.chunking.chunk_cache import FORMAT
+from agent_workbench.adapters.retrieval.index.chunk_cache import FORMAT
 from agent_workbench.adapters.retrieval.index.packed_arrays import DamagedIndex
 from agent_workbench.adapters.retrieval.index.workspace_index import WorkspaceIndex
 from agent_workbench.adapters.retrieval.indexer.indexable_files import (

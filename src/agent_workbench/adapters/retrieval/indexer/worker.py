@@ -6,12 +6,12 @@ from functools import partial
 from itertools import accumulate, pairwise
 from pathlib import Path
 
-from agent_workbench.adapters.retrieval.chunking.chunk_cache import ChunkCache
-from agent_workbench.adapters.retrieval.index.merge import merge
+from agent_workbench.adapters.retrieval.index.chunk_cache import ChunkCache
 from agent_workbench.adapters.retrieval.index.packed_arrays import pack
+from agent_workbench.adapters.retrieval.index.segment_merge import merge
 from agent_workbench.adapters.retrieval.index.segments import Segment
 from agent_workbench.adapters.retrieval.indexer.file_parser import FileParser, ParsedBatch
-from agent_workbench.adapters.retrieval.worker_processes.frames import Part, serve
+from agent_workbench.adapters.retrieval.worker_frames import Part, serve
 
 # A batch that takes longer hangs; the session continues with another process, file by file.
 BATCH_SECONDS = 120

@@ -16,8 +16,8 @@ from agent_workbench.adapters.retrieval.index.packed_arrays import DamagedIndex,
 from agent_workbench.adapters.retrieval.index.segments import Segment
 from agent_workbench.adapters.retrieval.indexer.file_parser import FileParser, ParsedBatch
 from agent_workbench.adapters.retrieval.indexer.worker import BATCH_SECONDS
-from agent_workbench.adapters.retrieval.worker_processes.frames import Part
-from agent_workbench.adapters.retrieval.worker_processes.process import WorkerLost, WorkerProcess, in_thread
+from agent_workbench.adapters.retrieval.worker_frames import Part
+from agent_workbench.adapters.retrieval.worker_process import WorkerLost, WorkerProcess, in_thread
 from agent_workbench.core.errors import ShellError
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from agent_workbench.adapters.retrieval.history.commit_index import CommitIndex
+from agent_workbench.adapters.retrieval.commit_index import CommitIndex
 from agent_workbench.adapters.retrieval.index.file_kinds import FileKind
 from agent_workbench.adapters.retrieval.index.segments import Field
 from agent_workbench.adapters.retrieval.index.view import IndexView

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from agent_workbench.adapters.retrieval.chunking.chunker import CHARS_PER_TOKEN
-from agent_workbench.adapters.retrieval.chunking.languages import find_language, language_of
+from agent_workbench.adapters.retrieval.index.chunker import CHARS_PER_TOKEN
 from agent_workbench.adapters.retrieval.index.segments import blob_id
+from agent_workbench.adapters.retrieval.index.source_languages import find_language, language_of
 from agent_workbench.adapters.retrieval.search.scoring import FoundChunk
 from agent_workbench.core.repo.import_lines import import_statements
 from agent_workbench.core.repo.retrieval import GAP, Chunk

@@ -11,7 +11,7 @@ from agent_workbench.adapters.retrieval.index.segments import blob_id
 from agent_workbench.adapters.retrieval.vectors.embedding_client import EmbeddingFailed
 from agent_workbench.adapters.retrieval.vectors.store_process import VectorStoreProcess
 from agent_workbench.adapters.retrieval.vectors.vector_table import FileVectors, VectorTable, unit_rows
-from agent_workbench.adapters.retrieval.worker_processes.process import WorkerLost
+from agent_workbench.adapters.retrieval.worker_process import WorkerLost
 from agent_workbench.core.background import in_background
 
 if TYPE_CHECKING:

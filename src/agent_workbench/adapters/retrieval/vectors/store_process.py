@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, cast
 
 from agent_workbench.adapters.retrieval.vectors.store_worker import LOCK
 from agent_workbench.adapters.retrieval.vectors.vector_table import VectorTable
-from agent_workbench.adapters.retrieval.worker_processes.frames import InvalidFrame
-from agent_workbench.adapters.retrieval.worker_processes.messages import WorkerMessage, ask, pack_texts, unpack_texts
-from agent_workbench.adapters.retrieval.worker_processes.process import WorkerLost, WorkerProcess, in_thread
+from agent_workbench.adapters.retrieval.worker_frames import InvalidFrame
+from agent_workbench.adapters.retrieval.worker_messages import WorkerMessage, ask, pack_texts, unpack_texts
+from agent_workbench.adapters.retrieval.worker_process import WorkerLost, WorkerProcess, in_thread
 from agent_workbench.core.errors import StorageError
 from agent_workbench.system.locks import lock_holder
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from agent_workbench.adapters.retrieval.worker_processes.messages import (
+from agent_workbench.adapters.retrieval.worker_messages import (
     WorkerMessage,
     pack_texts,
     serve_messages,

@@ -1,1 +1,0 @@
-"""Journals that machines share: leases, copies of lines, and what is read back of them."""

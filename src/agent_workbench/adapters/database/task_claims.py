@@ -1,0 +1,135 @@
+"""Changes by the holder of a claim: each checks worker, fence and lease in the statement that changes the row."""
+
+from collections.abc import Iterable
+
+from psycopg.sql import SQL
+
+from agent_workbench.adapters.database.connection import Connection
+from agent_workbench.adapters.database.queue_context import QueueContext, end_job, stored
+from agent_workbench.adapters.database.task_rows import COLUMNS, select
+from agent_workbench.core.errors import LockedError
+from agent_workbench.core.ids import SessionId
+from agent_workbench.core.ports.task_queue import MOST_ATTEMPTS, QueueState, TaskClaim
+
+_NOW = SQL("coalesce(%(now)s::timestamptz, statement_timestamp())")
+# A lease holds for a while after a restart of the server: while it was away nobody could renew.
+_HELD = SQL(
+    "queue = %(queue)s AND id = %(task)s AND state = 'claimed' AND worker = %(worker)s AND fence = %(fence)s"
+    " AND greatest(lease_until, CASE WHEN %(now)s::timestamptz IS NULL"
+    "  THEN pg_postmaster_start_time() + make_interval(secs => %(grace)s) END) > {now}"
+).format(now=_NOW)
+_RENEW = SQL(
+    "UPDATE agent_tasks SET lease_until = {now} + make_interval(secs => %(seconds)s),"
+    " session = CASE WHEN %(session)s = '' THEN session ELSE %(session)s END WHERE {held} RETURNING id"
+).format(now=_NOW, held=_HELD)
+_END = SQL(
+    "UPDATE agent_tasks SET state = %(state)s, reason = %(reason)s, result = %(result)s,"
+    " result_signature = %(signature)s, lease_until = NULL, changed_at = {now} WHERE {held} RETURNING job"
+).format(now=_NOW, held=_HELD)
+_ENDED = SQL(
+    "SELECT 1 FROM agent_tasks WHERE queue = %(queue)s AND id = %(task)s AND state = %(state)s AND fence = %(fence)s"
+    " AND worker = %(worker)s"
+)
+_PASS_ON = SQL(
+    "UPDATE agent_tasks SET"
+    " state = CASE WHEN cardinality(lost) + 1 >= %(attempts)s THEN 'parked' ELSE 'queued' END,"
+    " lost = lost || worker, reason = %(reason)s, worker = '', lease_until = NULL, changed_at = {now}"
+    " WHERE {held} RETURNING {columns}"
+).format(now=_NOW, held=_HELD, columns=COLUMNS)
+_FREE = SQL(
+    "UPDATE agent_tasks SET state = 'queued', worker = '', lease_until = NULL WHERE {held} RETURNING {columns}"
+).format(held=_HELD, columns=COLUMNS)
+# Of two ends at once the second one waits here, and sees what the first one did.
+_LOCK_DEPENDENTS = SQL(
+    "SELECT id FROM agent_tasks WHERE queue = %(queue)s AND NOT ready AND depends_on @> %(done)s ORDER BY id FOR UPDATE"
+)
+_READY = SQL(
+    "UPDATE agent_tasks SET ready = true WHERE queue = %(queue)s AND NOT ready AND depends_on @> %(done)s"
+    " AND NOT EXISTS (SELECT 1 FROM unnest(depends_on) AS other WHERE NOT EXISTS ("
+    "  SELECT 1 FROM agent_tasks o WHERE o.queue = %(queue)s AND o.id = other AND o.state = 'done'))"
+    " RETURNING {columns}"
+).format(columns=COLUMNS)
+
+
+class TaskClaims:
+    """The claims of one process."""
+
+    def __init__(self, context: QueueContext) -> None:
+        self._context = context
+        self._held: dict[tuple[str, int], TaskClaim] = {}
+
+    def add(self, claim: TaskClaim) -> None:
+        """Note a claim that `free` gives back."""
+        self._held[claim.task.id, claim.fence] = claim
+
+    async def renew(self, claim: TaskClaim, lease_seconds: float, session: SessionId) -> None:
+        """Extend a lease and note the session; raise `LockedError`."""
+        parameters = {**self._context.of_claim(claim), "seconds": lease_seconds, "session": session}
+        async with self._context.database.connection() as connection:
+            if await (await connection.execute(_RENEW, parameters)).fetchone() is None:
+                raise await self._lost(connection, claim)
+
+    async def end(
+        self, claim: TaskClaim, state: QueueState, reason: str, document: str = "", signature: str = ""
+    ) -> None:
+        """End a claim; to end it again in the same way changes nothing: the first answer may have been lost."""
+        parameters = {
+            **self._context.of_claim(claim),
+            "state": state,
+            "reason": stored(reason),
+            "result": document,
+            "signature": signature,
+        }
+        done = {**self._context.parameters(), "done": [claim.task.id]}
+        async with self._context.dispatch() as (connection, dispatch):
+            if state is QueueState.DONE:
+                await dispatch.lock(exclusive=False)
+                await connection.execute(_LOCK_DEPENDENTS, done)
+            found = await (await connection.execute(_END, parameters)).fetchone()
+            if found is None:
+                if await (await connection.execute(_ENDED, parameters)).fetchone() is None:
+                    raise await self._lost(connection, claim)
+            else:
+                await end_job(connection, found[0])
+                if state is QueueState.DONE:
+                    await dispatch.offer(await select(connection, _READY, done), free=claim.worker)
+        self._held.pop((claim.task.id, claim.fence), None)
+
+    async def pass_on(self, claim: TaskClaim, reason: str) -> None:
+        """Give a task back that this worker may not do; another one gets it, if one that fits is there.
+
+        It counts as an attempt: after the last one the task is parked with the reason.
+        """
+        parameters = {**self._context.of_claim(claim), "attempts": MOST_ATTEMPTS, "reason": stored(reason)}
+        async with self._context.dispatch() as (connection, dispatch):
+            await dispatch.lock(exclusive=False)
+            rows = await select(connection, _PASS_ON, parameters)
+            for row in rows:
+                await end_job(connection, row.job)
+            await dispatch.offer([row for row in rows if row.state is QueueState.QUEUED])
+        self._held.pop((claim.task.id, claim.fence), None)
+
+    async def free(self, claims: Iterable[TaskClaim]) -> None:
+        """Give claims back, so that others get the tasks at once."""
+        async with self._context.dispatch() as (connection, dispatch):
+            await dispatch.lock(exclusive=False)
+            for claim in claims:
+                rows = await select(connection, _FREE, self._context.of_claim(claim))
+                for row in rows:
+                    await end_job(connection, row.job)
+                await dispatch.offer(rows)
+                self._held.pop((claim.task.id, claim.fence), None)
+
+    async def free_all(self, workers: set[str]) -> None:
+        """Give back all claims, and what was chosen for these workers."""
+        await self.free(tuple(self._held.values()))
+        async with self._context.dispatch() as (_, dispatch):
+            await dispatch.lock(exclusive=False)
+            for worker in workers:
+                await dispatch.leave(worker)
+
+    async def _lost(self, connection: Connection, claim: TaskClaim) -> LockedError:
+        query = SQL("SELECT left(worker, 200) FROM agent_tasks WHERE queue = %(queue)s AND id = %(task)s")
+        found = await (await connection.execute(query, self._context.of_claim(claim))).fetchone()
+        holder = str(found[0]) if found else ""
+        return LockedError(f"{claim.task.id} is not {claim.worker}'s any more", holder=holder)

@@ -1,1 +1,0 @@
-"""Refs of sessions in a git remote that machines share."""

@@ -1,1 +1,0 @@
-"""llama.cpp servers that the workbench starts itself: command line, log, exit reason, and sharing between sessions."""

@@ -1,1 +1,0 @@
-"""Division of source files into chunks, at the definitions that tree-sitter finds, and a cache of the result."""

@@ -1,1 +1,0 @@
-"""Commit messages and the files they touched, ranked for a query."""

@@ -1,1 +1,0 @@
-"""Worker processes of this package: start, requests over pipes, end."""
