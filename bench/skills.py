@@ -11,7 +11,7 @@ from pathlib import Path
 from agent_workbench.core.settings import SkillSettings
 from agent_workbench.core.skills import SkillQuery
 from agent_workbench.engine.task.skill_choice import estimate_tokens, pick_skills
-from agent_workbench.subjects.skills.adapters.folders import SkillFolders
+from agent_workbench.subjects.skills.folder_adapter import SkillFolders
 from bench.figures import Figure, milliseconds, seconds_of
 
 SUBJECTS = ("yaml", "python", "invoice", "database", "chart", "release", "table", "parser", "network", "theme")

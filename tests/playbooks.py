@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 
 from agent_workbench.subjects.playbooks.ansible_adapter import SKILL, AnsiblePrograms
-from agent_workbench.subjects.skills.adapters.environments import COMPLETE, SkillEnvironments
-from agent_workbench.subjects.skills.adapters.folders import bundled_skills
-from agent_workbench.subjects.skills.adapters.requirements import read_requirements
+from agent_workbench.subjects.skills.environment_adapter import COMPLETE, SkillEnvironments
+from agent_workbench.subjects.skills.folder_adapter import bundled_skills
+from agent_workbench.subjects.skills.requirements_adapter import read_requirements
 
 FINDING = (
     '{"type": "issue", "check_name": "no-changed-when", "categories": ["command-shell", "idempotency"], "severity": '

@@ -12,10 +12,9 @@ SOURCE = ROOT / "src"
 PACKAGE = "agent_workbench"
 
 
-# The last word of a name in a subject's folder, and the layer in which such a module or folder stands.
+# The last word of a module's name in a subject's folder, and the layer in which such a module stands.
 WORDS = {
     "adapter": "adapters",
-    "adapters": "adapters",
     "calls": "api",
     "screen": "tui",
     "verb": "cli",

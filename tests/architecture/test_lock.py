@@ -32,10 +32,10 @@ LINUX: dict[str, str | Set[str]] = {
 }
 # Modules that import what an extra brings, and that nothing else imports than what asks for the extra first.
 ASKED_BEFORE = {
-    "subjects.mcp_client.adapters.bounded_streams": "runs in the process of the client",
-    "subjects.mcp_client.adapters.client_process": "a process that `subjects.mcp_client.adapters.tool_source` starts",
-    "subjects.mcp_client.adapters.elicitation": "runs in the process of the client",
-    "subjects.mcp_client.adapters.sign_in": "runs in the process of the client",
+    "subjects.mcp_client.streams_adapter": "runs in the process of the client",
+    "subjects.mcp_client.process_adapter": "a process that `subjects.mcp_client.server_tools_adapter` starts",
+    "subjects.mcp_client.elicitation_adapter": "runs in the process of the client",
+    "subjects.mcp_client.sign_in_adapter": "runs in the process of the client",
     "adapters.retrieval.vectors.store_worker": "a process that is started where there are vectors",
     "http_server": "the server of the package `mcp`",
 }

@@ -12,8 +12,8 @@ from agent_workbench.core.errors import ForgeError
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.ports.forge import BuildState, Forge, ForgeComment, ForgeIssue
 from agent_workbench.core.settings.worker import ForgeSettings
-from agent_workbench.subjects.forge.adapters.gitea import GiteaForge
-from agent_workbench.subjects.forge.adapters.github import GithubForge
+from agent_workbench.subjects.forge.gitea_adapter import GiteaForge
+from agent_workbench.subjects.forge.github_adapter import GithubForge
 from tests.fakes.forge_server import REPO, TOKEN, ForgeServer, labelled
 from tests.fakes.gitea_server import gitea_server
 from tests.fakes.github_server import github_server

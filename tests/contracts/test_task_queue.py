@@ -14,10 +14,10 @@ from agent_workbench.core.ids import SessionId
 from agent_workbench.core.plan.needs import Needs
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim, TaskQueue
-from agent_workbench.subjects.queue.adapters.folder_queue import FolderQueue
-from agent_workbench.subjects.queue.adapters.queue_files import QueueFiles
-from agent_workbench.subjects.queue.adapters.queue_records import QueueRecords
-from agent_workbench.subjects.queue.adapters.waiting_tasks import TaskFacts
+from agent_workbench.subjects.queue.files_adapter import QueueFiles
+from agent_workbench.subjects.queue.folder_adapter import FolderQueue
+from agent_workbench.subjects.queue.records_adapter import QueueRecords
+from agent_workbench.subjects.queue.waiting_tasks_adapter import TaskFacts
 from tests.contracts.clocks import SetClock
 from tests.fakes.signatures import FakeSignatures
 from tests.fakes.stores import MemoryTaskQueue

@@ -35,7 +35,7 @@ from agent_workbench.core.ports.task_queue import TaskClaim
 from agent_workbench.core.repo.workspace import WorkspaceRequest
 from agent_workbench.core.settings import Settings
 from agent_workbench.engine.recorder import Recorder
-from agent_workbench.subjects.queue.adapters.folder_queue import FolderQueue
+from agent_workbench.subjects.queue.folder_adapter import FolderQueue
 
 TOKENS_BEFORE_HALT = 5
 
@@ -96,11 +96,11 @@ def _tell_tasks(*_: object) -> None:
 def _leases(seconds: float) -> Iterator[None]:
     """Make leases short, in every module that has their length."""
     from agent_workbench.adapters.database import session_copier, session_leases
-    from agent_workbench.subjects.worker.calls import dispatcher
+    from agent_workbench.subjects.worker import dispatcher_calls
 
     shorter = {"LEASE_SECONDS": seconds * 0.75, "RENEW_SECONDS": seconds * 0.25}
     with (
-        patch.object(dispatcher, "SHARED_LEASE_SECONDS", seconds),
+        patch.object(dispatcher_calls, "SHARED_LEASE_SECONDS", seconds),
         patch.dict(vars(session_leases), shorter),
         patch.dict(vars(session_copier), shorter),
     ):

@@ -54,7 +54,7 @@ while True: time.sleep(0.05)
 # Says on its standard output when a server of tools hangs in a call.
 SERVING = """
 import asyncio, os, sys
-from agent_workbench.subjects.mcp_client.adapters.tool_source import McpServer
+from agent_workbench.subjects.mcp_client.server_tools_adapter import McpServer
 from agent_workbench.adapters.shell.server_processes import SandboxedServers
 from agent_workbench.core.settings.extensions import ToolServerSettings
 

@@ -14,7 +14,7 @@ from agent_workbench.adapters.shell.server_processes import SandboxedServers
 from agent_workbench.core.ports.tools import SourceResult
 from agent_workbench.core.settings.extensions import ToolServerSettings
 from agent_workbench.core.tools.spec import select_specs
-from agent_workbench.subjects.mcp_client.adapters.tool_source import McpServer
+from agent_workbench.subjects.mcp_client.server_tools_adapter import McpServer
 
 SERVERS = ("mcp-server-time==2026.10.19", "mcp-server-git==2026.10.19")
 INSTALL_SECONDS = 300

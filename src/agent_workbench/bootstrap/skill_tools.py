@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from agent_workbench.core.ports.extensions import Skills
     from agent_workbench.core.ports.workspace import Shell
     from agent_workbench.core.settings import Settings
-    from agent_workbench.subjects.mcp_client.adapters.tool_source import McpServer
-    from agent_workbench.subjects.skills.adapters.environments import SkillEnvironments
-    from agent_workbench.subjects.skills.adapters.folders import SkillFolders
-    from agent_workbench.subjects.skills.adapters.setup import EnvironmentSetup
-    from agent_workbench.subjects.skills.adapters.tool_source import SkillTools
+    from agent_workbench.subjects.mcp_client.server_tools_adapter import McpServer
+    from agent_workbench.subjects.skills.environment_adapter import SkillEnvironments
+    from agent_workbench.subjects.skills.folder_adapter import SkillFolders
+    from agent_workbench.subjects.skills.setup_adapter import EnvironmentSetup
+    from agent_workbench.subjects.skills.tools_adapter import SkillTools
 
 
 _SECRETS = (".env", ".env.local")
@@ -36,8 +36,8 @@ def skill_tools(
 
     `trusted` tells at each call whether the repo is as the user trusted it.
     """
-    from agent_workbench.subjects.skills.adapters.script_run import ScriptBounds
-    from agent_workbench.subjects.skills.adapters.tool_source import SkillTools
+    from agent_workbench.subjects.skills.script_adapter import ScriptBounds
+    from agent_workbench.subjects.skills.tools_adapter import SkillTools
 
     path = invocation.environ.get("PATH", os.defpath)
     bounds = ScriptBounds(settings.skills.script_seconds, str(root), path, hidden_files(root, settings))
@@ -52,7 +52,7 @@ def hidden_files(root: Path, settings: "Settings") -> tuple[str, ...]:
 
 def skill_environments(root: Path) -> "SkillEnvironments":
     """Return the environments of skills."""
-    from agent_workbench.subjects.skills.adapters.environments import SkillEnvironments
+    from agent_workbench.subjects.skills.environment_adapter import SkillEnvironments
     from agent_workbench.system.user_dirs import cache_dir, state_dir
 
     return SkillEnvironments(root, cache_dir(), state_dir())
@@ -62,7 +62,7 @@ def environment_setup(
     root: Path, invocation: Invocation, environments: "SkillEnvironments | None" = None
 ) -> "EnvironmentSetup":
     """Return what sets environments up."""
-    from agent_workbench.subjects.skills.adapters.setup import EnvironmentSetup
+    from agent_workbench.subjects.skills.setup_adapter import EnvironmentSetup
 
     return EnvironmentSetup(environments or skill_environments(root), invocation.environ, root)
 
@@ -70,7 +70,7 @@ def environment_setup(
 def skill_folders(root: Path, settings: SkillSettings) -> "SkillFolders":
     """Return the folders of skills of the repo at `root`, of the user and of the package."""
     from agent_workbench.core.settings import SHARED_SKILL_FOLDERS
-    from agent_workbench.subjects.skills.adapters.folders import SkillFolders
+    from agent_workbench.subjects.skills.folder_adapter import SkillFolders
     from agent_workbench.system.user_dirs import config_dir
 
     shared = (Path.home() / folder for folder in SHARED_SKILL_FOLDERS)
@@ -102,7 +102,7 @@ def tool_servers(settings: "Settings", root: Path, environ: Mapping[str, str]) -
     from agent_workbench.system.user_dirs import cache_dir, config_dir, state_dir
 
     with needed_subject():
-        from agent_workbench.subjects.mcp_client.adapters.tool_source import McpServer
+        from agent_workbench.subjects.mcp_client.server_tools_adapter import McpServer
     own = tuple(str(each) for each in (state_dir(), config_dir(), cache_dir()))
     servers = SandboxedServers(str(root), environ, own, signing_keys(settings))
     sign_ins = str(state_dir() / KEYS / "mcp")

@@ -20,7 +20,7 @@ from agent_workbench.core.state.work import Chat
 from agent_workbench.engine.chat.chat_context import start_chat
 from agent_workbench.engine.replay.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended
-from agent_workbench.subjects.mcp_client.adapters.tool_source import McpServer
+from agent_workbench.subjects.mcp_client.server_tools_adapter import McpServer
 from agent_workbench.views.gate.gate_bar import GateAct, acts_for
 from agent_workbench.views.gate.notes import call_notes
 from tests.engine.front import Front, in_front_of

@@ -16,7 +16,7 @@ from agent_workbench.core.settings import DEFAULT_TOOLS, SKILL_TOOLS, Approval, 
 from agent_workbench.core.tools.skill_tools import SKILL_SPECS
 from agent_workbench.engine.replay.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended
-from agent_workbench.subjects.skills.adapters.tool_source import SkillTools
+from agent_workbench.subjects.skills.tools_adapter import SkillTools
 from tests.engine.stage import FINISH, OPEN, T1, Stage, a_stage, call, change
 from tests.fakes.ports import GivenSkills
 from tests.subjects.skills.test_script_run import make_bench

@@ -22,9 +22,9 @@ from agent_workbench.core.queue.result import TaskResult
 from agent_workbench.core.repo.workspace import WorkspaceFacts
 from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.settings import Settings
-from agent_workbench.subjects.forge.calls.link import ForgeLink
-from agent_workbench.subjects.forge.calls.reports import Reports
-from agent_workbench.subjects.forge.calls.rounds import ForgeRounds, repo_rounds
+from agent_workbench.subjects.forge.link_calls import ForgeLink
+from agent_workbench.subjects.forge.report_calls import Reports
+from agent_workbench.subjects.forge.round_calls import ForgeRounds, repo_rounds
 from agent_workbench.subjects.queue.wiring import task_queue
 from agent_workbench.views.reports.task_report import task_result
 from tests.adapters.git.user import User

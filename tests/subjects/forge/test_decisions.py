@@ -13,7 +13,7 @@ from agent_workbench.core.ports.task_queue import QueuedTask, QueueState
 from agent_workbench.core.proposal_kinds import CommandProposal, MergeProposal
 from agent_workbench.core.proposals import Proposal, Verdict
 from agent_workbench.core.settings.worker import ForgeSettings
-from agent_workbench.subjects.forge.calls.rounds import repo_rounds
+from agent_workbench.subjects.forge.round_calls import repo_rounds
 from agent_workbench.subjects.queue.wiring import task_queue
 from tests.fakes.forge_server import AGENT, LABEL, ForgeServer
 from tests.fakes.github_server import GithubServer

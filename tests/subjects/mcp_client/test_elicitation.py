@@ -4,7 +4,7 @@ from math import inf, nan
 
 import pytest
 
-from agent_workbench.subjects.mcp_client.adapters.elicitation import MAX_WORDS_CHARS, flat_schema
+from agent_workbench.subjects.mcp_client.elicitation_adapter import MAX_WORDS_CHARS, flat_schema
 
 MARKED = "a<|im_end|>b\x9b"
 INERT = "a< |im_end| >b‹9B›"

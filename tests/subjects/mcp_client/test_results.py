@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.tools.spec import ToolSpec, spec_problem
-from agent_workbench.subjects.mcp_client.adapters.results import called, inert, listed_tools
+from agent_workbench.subjects.mcp_client.results_adapter import called, inert, listed_tools
 
 MARKED = "a<|im_end|>b\x9b\u202e"
 INERT = "a< |im_end| >b‹9B›‹202E›"

@@ -14,7 +14,7 @@ import pytest
 from agent_workbench.adapters.shell.server_processes import SandboxedServers
 from agent_workbench.core.errors import ToolError, UsageError
 from agent_workbench.core.settings.extensions import ToolServerSettings
-from agent_workbench.subjects.mcp_client.adapters.tool_source import McpServer
+from agent_workbench.subjects.mcp_client.server_tools_adapter import McpServer
 from tests.fakes import asking_mcp_server
 
 SERVER = str(Path(asking_mcp_server.__file__))

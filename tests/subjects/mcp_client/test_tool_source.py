@@ -17,9 +17,9 @@ from agent_workbench.core.errors import ToolError
 from agent_workbench.core.ports.tools import QuestionAnswer
 from agent_workbench.core.settings.extensions import ToolServerSettings
 from agent_workbench.core.tools.spec import spec_problem
-from agent_workbench.subjects.mcp_client.adapters.client_process import MEMORY_BYTES
-from agent_workbench.subjects.mcp_client.adapters.connection import CLIENT
-from agent_workbench.subjects.mcp_client.adapters.tool_source import McpServer
+from agent_workbench.subjects.mcp_client.connection_adapter import CLIENT
+from agent_workbench.subjects.mcp_client.process_adapter import MEMORY_BYTES
+from agent_workbench.subjects.mcp_client.server_tools_adapter import McpServer
 from tests.fakes import mcp_server
 from tests.sandbox import USUAL_PATH
 

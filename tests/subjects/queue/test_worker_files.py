@@ -12,14 +12,14 @@ from agent_workbench.core.plan import Task, TaskStatus
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState
 from agent_workbench.core.queue.result import TaskResult
 from agent_workbench.core.queue.workers import WorkerLine, WorkerState
-from agent_workbench.subjects.queue.adapters.folder_queue import FolderQueue
-from agent_workbench.subjects.queue.adapters.queue_files import QueueFiles
-from agent_workbench.subjects.queue.adapters.queue_records import QueueRecords
-from agent_workbench.subjects.queue.adapters.report_outbox import ReportOutbox
-from agent_workbench.subjects.queue.adapters.worker_files import WorkerFiles
+from agent_workbench.subjects.queue.files_adapter import QueueFiles
+from agent_workbench.subjects.queue.folder_adapter import FolderQueue
+from agent_workbench.subjects.queue.outbox_adapter import ReportOutbox
+from agent_workbench.subjects.queue.records_adapter import QueueRecords
 from agent_workbench.subjects.queue.wiring import definition_facts
-from agent_workbench.subjects.worker.calls.parked_tasks import WorkerLog
-from agent_workbench.subjects.worker.calls.task_reports import TaskReports
+from agent_workbench.subjects.queue.worker_files_adapter import WorkerFiles
+from agent_workbench.subjects.worker.parked_task_calls import WorkerLog
+from agent_workbench.subjects.worker.report_calls import TaskReports
 from tests.contracts.clocks import SetClock
 from tests.fakes.stores import MemoryTaskQueue
 

@@ -5,9 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from agent_workbench.subjects.skills.adapters.folders import bundled_skills
+from agent_workbench.subjects.skills.folder_adapter import bundled_skills
 
-PROBE = "from agent_workbench.subjects.skills.adapters.folders import bundled_skills; print(bundled_skills())"
+PROBE = "from agent_workbench.subjects.skills.folder_adapter import bundled_skills; print(bundled_skills())"
 
 
 def test_a_checkout_brings_its_own() -> None:

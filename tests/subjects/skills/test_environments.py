@@ -7,7 +7,7 @@ import pytest
 
 from agent_workbench.core.errors import ConfigError, ToolError
 from agent_workbench.core.skills import SkillEntry, SkillOrigin
-from agent_workbench.subjects.skills.adapters.environments import SkillEnvironments
+from agent_workbench.subjects.skills.environment_adapter import SkillEnvironments
 
 
 @pytest.fixture

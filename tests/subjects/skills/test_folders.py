@@ -9,7 +9,7 @@ import pytest
 from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.settings import SkillSettings
 from agent_workbench.core.skills import SkillOrigin
-from agent_workbench.subjects.skills.adapters.folders import SkillFolders
+from agent_workbench.subjects.skills.folder_adapter import SkillFolders
 
 
 def write_skill(folder: Path, name: str, body: str = "Do it well.") -> Path:

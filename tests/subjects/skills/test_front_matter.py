@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_workbench.core.errors import ConfigError
-from agent_workbench.subjects.skills.adapters.front_matter import SkillHead, parse_skill
+from agent_workbench.subjects.skills.front_matter_adapter import SkillHead, parse_skill
 
 
 def test_all_of_the_format_is_understood() -> None:

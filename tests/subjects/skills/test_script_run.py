@@ -13,11 +13,11 @@ from agent_workbench.adapters.shell.shell import SandboxedShell
 from agent_workbench.core.ports.tools import SourceResult
 from agent_workbench.core.settings import SandboxSettings, SkillSettings
 from agent_workbench.core.tools.skill_tools import SKILL_SPECS
-from agent_workbench.subjects.skills.adapters.environments import SkillEnvironments
-from agent_workbench.subjects.skills.adapters.folders import SkillFolders
-from agent_workbench.subjects.skills.adapters.script_run import ScriptBounds
-from agent_workbench.subjects.skills.adapters.setup import EnvironmentSetup
-from agent_workbench.subjects.skills.adapters.tool_source import SkillTools
+from agent_workbench.subjects.skills.environment_adapter import SkillEnvironments
+from agent_workbench.subjects.skills.folder_adapter import SkillFolders
+from agent_workbench.subjects.skills.script_adapter import ScriptBounds
+from agent_workbench.subjects.skills.setup_adapter import EnvironmentSetup
+from agent_workbench.subjects.skills.tools_adapter import SkillTools
 
 CHANGED = "changed-since-trusted"
 SKILL = "---\nname: sums\ndescription: Add numbers.\n---\nUse `scripts.add`.\n"

@@ -10,9 +10,9 @@ import pytest
 
 from agent_workbench.core.errors import ToolError
 from agent_workbench.core.skills import SkillEntry, SkillOrigin
-from agent_workbench.subjects.skills.adapters.environments import SkillEnvironments
-from agent_workbench.subjects.skills.adapters.requirements import Requirements
-from agent_workbench.subjects.skills.adapters.setup import EnvironmentSetup, installed_packages
+from agent_workbench.subjects.skills.environment_adapter import SkillEnvironments
+from agent_workbench.subjects.skills.requirements_adapter import Requirements
+from agent_workbench.subjects.skills.setup_adapter import EnvironmentSetup, installed_packages
 from tests.subjects.skills.test_script_run import Bench, make_bench
 
 METADATA = "Metadata-Version: 2.1\nName: shout\nVersion: 1.0\n"

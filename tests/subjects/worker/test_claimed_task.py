@@ -14,11 +14,11 @@ from agent_workbench.core.ports.task_queue import QueuedTask, QueueState
 from agent_workbench.core.queue.result import TaskResult
 from agent_workbench.core.queue.workers import WorkerLine
 from agent_workbench.core.session_request import Invocation
-from agent_workbench.subjects.queue.adapters.report_outbox import ReportOutbox
-from agent_workbench.subjects.worker.calls.claimed_task import ClaimedTask, WorkerContext
-from agent_workbench.subjects.worker.calls.outages import Outages, Pauses
-from agent_workbench.subjects.worker.calls.parked_tasks import WorkerLog
-from agent_workbench.subjects.worker.calls.task_reports import TaskReports
+from agent_workbench.subjects.queue.outbox_adapter import ReportOutbox
+from agent_workbench.subjects.worker.claimed_task_calls import ClaimedTask, WorkerContext
+from agent_workbench.subjects.worker.outage_calls import Outages, Pauses
+from agent_workbench.subjects.worker.parked_task_calls import WorkerLog
+from agent_workbench.subjects.worker.report_calls import TaskReports
 from tests.contracts.clocks import SetClock
 from tests.fakes.signatures import FakeSignatures
 

@@ -7,8 +7,8 @@ import pytest
 
 from agent_workbench.core.errors import StorageError, UsageError
 from agent_workbench.core.queue.workers import LogLevel, WorkerLine
-from agent_workbench.subjects.worker.calls.parked_tasks import WorkerLog
 from agent_workbench.subjects.worker.log_verb import log_lines
+from agent_workbench.subjects.worker.parked_task_calls import WorkerLog
 from tests.contracts.clocks import SetClock
 
 LINE = WorkerLine("2026-01-02T03:04:05.000000Z", LogLevel.INFO, "done", "done:\x1b]52;c;x\x07 \u202e ok\nnext", "a")

@@ -23,10 +23,10 @@ from agent_workbench.core.queue.workers import (
     WorkerRecord,
 )
 from agent_workbench.core.settings.worker import WorkerSettings
-from agent_workbench.subjects.worker.calls.membership import Membership, MembershipParts
-from agent_workbench.subjects.worker.calls.outages import Pauses
-from agent_workbench.subjects.worker.calls.parked_tasks import WorkerLog
-from agent_workbench.subjects.worker.calls.served_models import ServedModels
+from agent_workbench.subjects.worker.membership_calls import Membership, MembershipParts
+from agent_workbench.subjects.worker.outage_calls import Pauses
+from agent_workbench.subjects.worker.parked_task_calls import WorkerLog
+from agent_workbench.subjects.worker.served_model_calls import ServedModels
 from tests.subjects.worker.test_worker_loop import MovedClock
 
 
@@ -258,10 +258,10 @@ class AnsweringModel:
 async def test_models_that_answer_are_told_with_the_median_of_their_recorded_speeds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from agent_workbench.subjects.worker.calls import served_models
-    from agent_workbench.subjects.worker.calls.served_models import WorkerEndpoint
+    from agent_workbench.subjects.worker import served_model_calls
+    from agent_workbench.subjects.worker.served_model_calls import WorkerEndpoint
 
-    monkeypatch.setattr(served_models, "ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr(served_model_calls, "ANSWER_SECONDS", 0.05)
     models = {"near": AnsweringModel("near"), "far": AnsweringModel("far", hangs=True)}
     served = ServedModels(
         (WorkerEndpoint("near"), WorkerEndpoint("far"), WorkerEndpoint("model", "own", "own.gguf")),

@@ -11,10 +11,10 @@ from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskCl
 from agent_workbench.core.queue.schedule import parse_schedule
 from agent_workbench.core.queue.workers import WorkerJob, WorkerLine
 from agent_workbench.core.session_request import SessionEnd
-from agent_workbench.subjects.worker.calls.dispatcher import TAKEN, Dispatcher
-from agent_workbench.subjects.worker.calls.outages import Outages, Pauses, pause_seconds
-from agent_workbench.subjects.worker.calls.parked_tasks import RefusedFiles, WorkerLog
-from agent_workbench.subjects.worker.calls.worker_loop import EMPTY, LoopParts, WorkerLoop, sum_up
+from agent_workbench.subjects.worker.dispatcher_calls import TAKEN, Dispatcher
+from agent_workbench.subjects.worker.loop_calls import EMPTY, LoopParts, WorkerLoop, sum_up
+from agent_workbench.subjects.worker.outage_calls import Outages, Pauses, pause_seconds
+from agent_workbench.subjects.worker.parked_task_calls import RefusedFiles, WorkerLog
 from tests.fakes.stores import MemoryTaskQueue
 
 HALF_HOURS = parse_schedule("*/30 * * * *")

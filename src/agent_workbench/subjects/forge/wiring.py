@@ -15,8 +15,8 @@ def repo_forge(repo: "RepoContext", settings: "ForgeSettings") -> "tuple[Forge, 
     """Return the forge and its git repository; raise `ConfigError` if the token is missing. No request is sent."""
     from agent_workbench.adapters.git.forge_push import ForgePush
     from agent_workbench.core.settings.worker import ForgeKind
-    from agent_workbench.subjects.forge.adapters.gitea import GiteaForge
-    from agent_workbench.subjects.forge.adapters.github import GithubForge
+    from agent_workbench.subjects.forge.gitea_adapter import GiteaForge
+    from agent_workbench.subjects.forge.github_adapter import GithubForge
 
     name = settings.token_variable
     token = repo.invocation.environ.get(name, "").strip()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # loaded by the calls that need it
     from agent_workbench.core.diagnostics import ListedServer, ServerTest
     from agent_workbench.core.ports.tools import SchemaValidator
     from agent_workbench.core.settings.extensions import ToolServerSettings
-    from agent_workbench.subjects.mcp_client.adapters.tool_source import McpServer
+    from agent_workbench.subjects.mcp_client.server_tools_adapter import McpServer
 
 TEST_SECONDS = 60.0
 THIS_TEST = "`agent mcp test`"

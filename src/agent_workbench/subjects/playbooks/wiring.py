@@ -52,7 +52,7 @@ def _programs(root: Path) -> "AnsiblePrograms":
     from agent_workbench.core.errors import ToolError
     from agent_workbench.core.skills import SkillEntry, SkillOrigin
     from agent_workbench.subjects.playbooks.ansible_adapter import SKILL, AnsiblePrograms
-    from agent_workbench.subjects.skills.adapters.folders import bundled_skills
+    from agent_workbench.subjects.skills.folder_adapter import bundled_skills
 
     bundled = bundled_skills()
     if bundled is None:

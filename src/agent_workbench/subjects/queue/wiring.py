@@ -25,9 +25,9 @@ if TYPE_CHECKING:  # loaded by the verbs that need them
     from agent_workbench.core.settings import Settings
     from agent_workbench.core.skills import SkillEntry
     from agent_workbench.core.state.session_state import SessionState
-    from agent_workbench.subjects.queue.adapters.folder_queue import FolderQueue
-    from agent_workbench.subjects.queue.adapters.queued_plan import QueuedPlan
-    from agent_workbench.subjects.queue.adapters.waiting_tasks import TaskFacts
+    from agent_workbench.subjects.queue.folder_adapter import FolderQueue
+    from agent_workbench.subjects.queue.plan_adapter import QueuedPlan
+    from agent_workbench.subjects.queue.waiting_tasks_adapter import TaskFacts
 
 DEFAULT_PROJECT = "default"
 _PROJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
@@ -75,9 +75,9 @@ async def task_queue(repo: "RepoContext", project: str = DEFAULT_PROJECT, folder
     `folder` holds the folders of the projects (None: `tasks/queue` of the repository).
     """
     from agent_workbench.bootstrap.stores import system_clock
-    from agent_workbench.subjects.queue.adapters.folder_queue import FolderQueue
-    from agent_workbench.subjects.queue.adapters.queue_files import QueueFiles
-    from agent_workbench.subjects.queue.adapters.queue_records import QueueRecords
+    from agent_workbench.subjects.queue.files_adapter import QueueFiles
+    from agent_workbench.subjects.queue.folder_adapter import FolderQueue
+    from agent_workbench.subjects.queue.records_adapter import QueueRecords
     from agent_workbench.system.user_dirs import repo_key, state_dir
 
     checkout = await repo.repository.checkout_files()
@@ -151,7 +151,7 @@ def read_definition(
 def definition_facts(text: str, name: str) -> "TaskFacts":
     """Return what the queue of a folder reads of a definition; raise `PlanError`."""
     from agent_workbench.core.plan import TaskOrigin
-    from agent_workbench.subjects.queue.adapters.waiting_tasks import TaskFacts
+    from agent_workbench.subjects.queue.waiting_tasks_adapter import TaskFacts
 
     read = read_definition(text, TaskOrigin.LOCAL, name)
     return TaskFacts(read.priority, read.task.depends_on, read.task.id, read.sets_id)
@@ -178,7 +178,7 @@ def dispatched_definition(task: "Task") -> str:
 def queued_plan(task: "QueuedTask", project: str = DEFAULT_PROJECT) -> "QueuedPlan":
     """Return the plan of the session that works on a queued task; raise `PlanError` if its text is no task."""
     from agent_workbench.core.plan import Plan
-    from agent_workbench.subjects.queue.adapters.queued_plan import QueuedPlan
+    from agent_workbench.subjects.queue.plan_adapter import QueuedPlan
 
     name = f"{task.id}.yaml"
     read = read_definition(task.definition, task.origin, name).task
@@ -209,7 +209,7 @@ async def session_plans(state: "SessionState", plans: "Plans", *, shared: bool) 
     machines, where this machine's plan lacks the task that is open.
     """
     if is_queued(state.plan_path) or (shared and await _lacks_open_task(state, plans)):
-        from agent_workbench.subjects.queue.adapters.queued_plan import QueuedPlan
+        from agent_workbench.subjects.queue.plan_adapter import QueuedPlan
 
         return QueuedPlan(state.plan, state.plan_path)
     return plans

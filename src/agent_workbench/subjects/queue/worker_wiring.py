@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from agent_workbench.core.ids import TaskId
     from agent_workbench.core.ports.shared_state import WorkerRegistry
     from agent_workbench.core.settings import Settings
-    from agent_workbench.subjects.queue.adapters.report_outbox import ReportOutbox
-    from agent_workbench.subjects.queue.adapters.worker_files import WorkerFiles
+    from agent_workbench.subjects.queue.outbox_adapter import ReportOutbox
+    from agent_workbench.subjects.queue.worker_files_adapter import WorkerFiles
 
 
 EMBEDDED = "embedded llama.cpp"
@@ -23,7 +23,7 @@ EMBEDDED = "embedded llama.cpp"
 
 def worker_files(repo: "RepoContext", project: str) -> "WorkerFiles":
     """Return the states of the living workers of a project."""
-    from agent_workbench.subjects.queue.adapters.worker_files import WorkerFiles
+    from agent_workbench.subjects.queue.worker_files_adapter import WorkerFiles
     from agent_workbench.system.user_dirs import repo_key, state_dir
 
     return WorkerFiles(state_dir() / "workers" / repo_key(str(repo.root)) / project)
@@ -31,7 +31,7 @@ def worker_files(repo: "RepoContext", project: str) -> "WorkerFiles":
 
 def report_outbox(repo: "RepoContext", project: str) -> "ReportOutbox":
     """Return the results of a project's tasks that are still to be reported."""
-    from agent_workbench.subjects.queue.adapters.report_outbox import ReportOutbox
+    from agent_workbench.subjects.queue.outbox_adapter import ReportOutbox
     from agent_workbench.system.user_dirs import repo_key, state_dir
 
     return ReportOutbox(state_dir() / "reports" / repo_key(str(repo.root)) / project)
@@ -61,7 +61,7 @@ async def worker_registry(repo: "RepoContext", settings: "Settings", project: st
 
 async def worker_names(repo: "RepoContext", project: str) -> "WorkerFiles":
     """Return the names that living workers of this machine have in a project's queue, of whichever clone they are."""
-    from agent_workbench.subjects.queue.adapters.worker_files import WorkerFiles
+    from agent_workbench.subjects.queue.worker_files_adapter import WorkerFiles
     from agent_workbench.system.user_dirs import state_dir
 
     return WorkerFiles(state_dir() / "workers" / await repository_key(repo) / project)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from agent_workbench.engine.recorder import Recorder
     from agent_workbench.engine.runtime.session_context import SessionContext
     from agent_workbench.engine.task.skill_choice import SkillChoice
-    from agent_workbench.subjects.skills.adapters.folders import SkillFolders
-    from agent_workbench.subjects.skills.adapters.setup import EnvironmentSetup, Setup
+    from agent_workbench.subjects.skills.folder_adapter import SkillFolders
+    from agent_workbench.subjects.skills.setup_adapter import EnvironmentSetup, Setup
 
 
 CALLS = "calls over MCP"

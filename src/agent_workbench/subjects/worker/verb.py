@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from agent_workbench.cli.options import Verbs
     from agent_workbench.core.session_request import SessionEnd
-    from agent_workbench.subjects.worker.calls.worker_run import WorkerOptions
+    from agent_workbench.subjects.worker.run_calls import WorkerOptions
 
 
 SUMMARY = "queue issues of the forge that have the label, and take up decisions in comments"
@@ -80,7 +80,7 @@ def pull(options: argparse.Namespace) -> int:
 
 
 async def _pull(options: argparse.Namespace) -> int:
-    from agent_workbench.subjects.forge.calls.rounds import open_rounds
+    from agent_workbench.subjects.forge.round_calls import open_rounds
 
     invocation = worker_invocation(options)
     rounds = await open_rounds(invocation, getattr(options, "project", ""), getattr(options, "queue", None))
@@ -198,7 +198,7 @@ def configure(verb: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     """Run the worker; the exit codes are those of `agent run`."""
     from agent_workbench.core.queue.schedule import parse_schedule
-    from agent_workbench.subjects.worker.calls.worker_run import WorkerOptions
+    from agent_workbench.subjects.worker.run_calls import WorkerOptions
 
     if not (options.once or options.watch or options.schedule):
         raise UsageError("say when to work", advice='name one of --once, --watch, --schedule "*/30 * * * *"')
@@ -214,8 +214,8 @@ def execute(options: argparse.Namespace) -> int:
 
 
 async def _work(options: argparse.Namespace, wanted: "WorkerOptions") -> int:
-    from agent_workbench.subjects.worker.calls.worker_run import WorkerRun
     from agent_workbench.subjects.worker.log_verb import log_lines
+    from agent_workbench.subjects.worker.run_calls import WorkerRun
 
     with log_lines(options.log_format, options.log_level or os.environ.get("LOG_LEVEL", ""), options.log_file) as log:
         run = WorkerRun(worker_invocation(options), wanted, log)
@@ -277,7 +277,7 @@ SUBVERBS = (
 async def print_status(invocation: Invocation, options: argparse.Namespace) -> int:
     """Print what runs, waits and is parked; return the exit code."""
     from agent_workbench.api.screen_services import system_clock
-    from agent_workbench.subjects.worker.calls.status import worker_status
+    from agent_workbench.subjects.worker.status_calls import worker_status
     from agent_workbench.subjects.worker.view import worker_lines
 
     report = await worker_status(invocation, getattr(options, "project", ""), getattr(options, "queue", None))

@@ -1,1 +1,0 @@
-"""Forges over HTTP: Gitea, Forgejo and GitHub behind one port."""

@@ -1,1 +1,0 @@
-"""Calls about a forge: rounds over its issues, reports to them, and pull requests."""

@@ -1,1 +1,0 @@
-"""Client of the Model Context Protocol, in a process of its own."""

@@ -1,1 +1,0 @@
-"""The queue in a folder, and what workers keep on the disk."""

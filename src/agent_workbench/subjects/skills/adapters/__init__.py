@@ -1,1 +1,0 @@
-"""Skills in folders, and their scripts in environments of their own."""

@@ -1,1 +1,0 @@
-"""Calls of the worker: claims, runs, outages, status and reports."""

@@ -1,0 +1,172 @@
+"""Loop of a worker: it looks for what can be done, as tasks come or at the times of a schedule."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from datetime import datetime, tzinfo
+
+from msgspec import Struct
+
+from agent_workbench.core.errors import ExitCode, SigningError, StorageError, error_text
+from agent_workbench.core.ports.machine import Clock
+from agent_workbench.core.queue.schedule import Schedule
+from agent_workbench.core.session_request import SessionEnd
+from agent_workbench.subjects.worker.dispatcher_calls import Dispatcher
+from agent_workbench.subjects.worker.outage_calls import Cause, Outages, Pauses, cause_of
+from agent_workbench.subjects.worker.parked_task_calls import ParkedTasks, RefusedFiles, WorkerLog
+
+LOOK_SECONDS = 0.2
+THOROUGH_SECONDS = 5.0
+EXPIRY_SECONDS = 60.0
+EMPTY = "No tasks in queue"
+# Ends that stop any other task too: nothing further is begun after one.
+_ENDS_ALL = (ExitCode.ENVIRONMENT, ExitCode.INTERRUPTED)
+# The first of these that a task ended with is that of the worker.
+_BY_WEIGHT = (
+    ExitCode.MODEL,
+    *_ENDS_ALL,
+    ExitCode.JOURNAL,
+    ExitCode.USAGE,
+    ExitCode.LOCKED,
+    ExitCode.FAILED,
+    ExitCode.PARKED,
+)
+
+
+class LoopParts(Struct, frozen=True):
+    """Parts of a worker that its loop moves. `mark` changes with the queue, and is cheap to ask for.
+
+    `next_run` is told when the schedule is due, `changed` is called when a task has ended. `refusal` returns why
+    nothing new is begun now, empty if it may be. `news` ends a pause.
+    """
+
+    dispatcher: Dispatcher
+    parked: ParkedTasks
+    outages: Outages
+    pauses: Pauses
+    log: WorkerLog
+    clock: Clock
+    mark: Callable[[], object]
+    next_run: Callable[[str], None]
+    changed: Callable[[], None]
+    refused: RefusedFiles
+    refusal: Callable[[], str] = lambda: ""
+    news: asyncio.Event | None = None
+    thorough_seconds: float = THOROUGH_SECONDS
+
+
+class WorkerLoop:
+    """Runs until the worker is stopped (`run`), or until one task was done (`once`)."""
+
+    def __init__(self, parts: LoopParts, zone: tzinfo | None = None) -> None:
+        self._parts = parts
+        self._zone = zone
+        self._looked = float("-inf")
+        self._expired = float("-inf")
+        self._attempt = 0
+        self._mark: object = None
+        self._refusal = ""
+
+    async def once(self) -> SessionEnd:
+        """Continue what was begun and can go on, do one task of the queue, and return the end.
+
+        Raises the error that keeps any task from being worked on.
+        """
+        parts, ends = self._parts, list[SessionEnd]()
+        await parts.parked.reject_expired()
+        await parts.parked.resume_decided(thorough=True)
+        begun = True
+        while not parts.pauses.stopping.is_set():
+            if not begun and (refusal := parts.refusal()):
+                return sum_up([*ends, SessionEnd(ExitCode.DONE, f"nothing new is begun: {refusal}")])
+            end = await parts.dispatcher.next_end(begun=begun)
+            ends += [end] if end is not None else []
+            if not begun or (end is not None and end.exit_code in _ENDS_ALL):
+                break
+            begun = end is not None
+        ends = ends or list(parts.refused.take())
+        if not ends and parts.parked.count:
+            return SessionEnd(
+                ExitCode.DONE, f"No task is free; {parts.parked.count} waiting for a person: `agent inbox`"
+            )
+        return sum_up(ends)
+
+    async def run(self, schedule: Schedule | None = None) -> None:
+        """Do tasks as they come (without a schedule) or at its times, until the worker is stopped.
+
+        A run that is still going when the next one is due skips it. Raises as `once` does.
+        """
+        parts = self._parts
+        due, opened = self._next(schedule, self._now()), schedule is None
+        began = self._now()
+        while not parts.pauses.stopping.is_set():
+            if due is not None and not opened and self._now() >= due:
+                opened, began, self._looked = True, due, float("-inf")
+                parts.log.note("run", f"the run of {began:%H:%M} begins")
+            empty = await self._look(new=opened)
+            if schedule is not None and opened and empty and not parts.dispatcher.jobs:
+                opened, due = False, self._after(schedule, began)
+            await parts.pauses.pause(LOOK_SECONDS, parts.news)
+
+    async def _look(self, *, new: bool) -> bool:
+        """Start what can be done now; return True if the queue has nothing more. Outages are waited for."""
+        parts = self._parts
+        try:
+            ended = await parts.dispatcher.collect()
+            if ended:
+                parts.changed()
+            now = parts.clock.monotonic_seconds()
+            thorough = bool(ended) or now >= self._looked + parts.thorough_seconds
+            if parts.news is not None:
+                parts.news.clear()
+            mark = await asyncio.to_thread(parts.mark)
+            refusal = parts.refusal()
+            thorough = thorough or mark != self._mark or bool(self._refusal and not refusal)
+            self._mark, self._refusal = mark, refusal
+            if now >= self._expired + EXPIRY_SECONDS:
+                self._expired = now
+                await parts.parked.reject_expired()
+            resumed = await parts.parked.resume_decided(thorough=thorough)
+            if thorough:
+                self._looked = now
+            empty = await parts.dispatcher.take(new=new and not refusal) if resumed or thorough else False
+            parts.refused.take()
+        except (StorageError, SigningError) as error:
+            cause = cause_of(error)
+            await parts.outages.wait(cause, error_text(error), self._attempt)
+            self._attempt += 1
+            return False
+        if self._attempt:
+            self._attempt = 0
+            parts.outages.over(Cause.DISK, Cause.DATABASE, Cause.KEY)
+        return empty
+
+    def _now(self) -> datetime:
+        return datetime.fromisoformat(self._parts.clock.now())
+
+    def _next(self, schedule: Schedule | None, moment: datetime) -> datetime | None:
+        if schedule is None:
+            return None
+        due = schedule.next_after(moment, self._zone)
+        self._parts.next_run(due.isoformat(timespec="minutes"))
+        self._parts.log.note("scheduled", f"the next run is due at {due:%Y-%m-%d %H:%M %z}")
+        return due
+
+    def _after(self, schedule: Schedule, began: datetime) -> datetime | None:
+        """Return the next time after a run; log the times that passed while it went on."""
+        now, skipped, due = self._now(), 0, schedule.next_after(began, self._zone)
+        while due <= now:
+            skipped, due = skipped + 1, schedule.next_after(due, self._zone)
+        if skipped:
+            times = "1 run was" if skipped == 1 else f"{skipped} runs were"
+            self._parts.log.caution("skipped", f"{times} skipped: that of {began:%H:%M} was still going")
+        return self._next(schedule, now)
+
+
+def sum_up(ends: Iterable[SessionEnd]) -> SessionEnd:
+    """Return the end of several tasks: the gravest exit code, and what became of each."""
+    found = tuple(ends)
+    if not found:
+        return SessionEnd(ExitCode.DONE, EMPTY)
+    codes = {each.exit_code for each in found}
+    gravest = next((code for code in _BY_WEIGHT if code in codes), ExitCode.DONE)
+    return SessionEnd(gravest, "; ".join(each.reason for each in found))
