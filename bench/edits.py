@@ -27,9 +27,9 @@ from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedServer
 from agent_workbench.adapters.llama_cpp.http_client.endpoint import Endpoint
 from agent_workbench.adapters.llama_cpp.http_client.json_values import first_at, object_at, text_at
 from agent_workbench.core.errors import PatchError
+from agent_workbench.core.patch.diff_grammar import EditScope, diff_rules
 from agent_workbench.core.patch.fit import fit_constrained_diff, fit_diff
-from agent_workbench.core.patch.grammar.diff_grammar import EditScope, diff_rules
-from agent_workbench.core.patch.grammar.hunk_rules import editable, text_lines
+from agent_workbench.core.patch.hunk_rules import editable, text_lines
 from agent_workbench.core.patch.reader.patch_reader import read_constrained_diff, read_diff
 from agent_workbench.core.patch.values import FileContent, PatchBounds
 from agent_workbench.core.repo.retrieval import Chunk

@@ -13,7 +13,7 @@ from agent_workbench.adapters.database.postgres_queue import PostgresQueue
 from agent_workbench.adapters.database.registry import DatabaseRegistry
 from agent_workbench.core.plan import TaskOrigin
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim
-from agent_workbench.core.queue.workers import MachineResources, WorkerRecord
+from agent_workbench.core.workers import MachineResources, WorkerRecord
 from bench.figures import Figure, milliseconds, ratio
 from tests.fakes.signatures import FakeSignatures
 from tests.postgres import PostgresServer, running_server

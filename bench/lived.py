@@ -17,7 +17,7 @@ from agent_workbench.api.sessions.session_handle import LocalSession
 from agent_workbench.core.events import ModelAnswered
 from agent_workbench.core.fold import fold
 from agent_workbench.core.intents import Intent
-from agent_workbench.core.intents.outcomes import Accepted, Outcome
+from agent_workbench.core.outcomes import Accepted, Outcome
 from agent_workbench.core.session_request import SessionEnd, SessionRequest
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.engine.runtime.intent_queue import answered

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from agent_workbench.core.ids import SessionId, TaskId
     from agent_workbench.core.inbox import InboxChoice, InboxFilter
     from agent_workbench.core.intents import ApproveProposal, Leave, RejectProposal, StartTask
-    from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
+    from agent_workbench.core.outcomes import Accepted, Outcome, Refused
     from agent_workbench.core.ports.session_host import SessionHandle, SessionHost
     from agent_workbench.core.session_request import OpenMode, SessionEnd, SessionRequest, TaskOutcome, Unattended
     from agent_workbench.core.version import __version__
@@ -36,7 +36,7 @@ _MODULES = {
     "agent_workbench.core.ids": ("SessionId", "TaskId"),
     "agent_workbench.core.inbox": ("InboxChoice", "InboxFilter"),
     "agent_workbench.core.intents": ("ApproveProposal", "Leave", "RejectProposal", "StartTask"),
-    "agent_workbench.core.intents.outcomes": ("Accepted", "Outcome", "Refused"),
+    "agent_workbench.core.outcomes": ("Accepted", "Outcome", "Refused"),
     "agent_workbench.core.ports.session_host": ("SessionHandle", "SessionHost"),
     "agent_workbench.core.session_request": ("OpenMode", "SessionEnd", "SessionRequest", "TaskOutcome", "Unattended"),
     "agent_workbench.core.version": ("__version__",),

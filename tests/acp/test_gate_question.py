@@ -12,8 +12,8 @@ from agent_workbench.acp.tool_calls import MAX_SHOWN_CHARS
 from agent_workbench.core.events import ActionProposed, Recorded
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import ApproveProposal, ChangeRule, Intent, RejectProposal
-from agent_workbench.core.intents.outcomes import Accepted, Outcome
 from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.outcomes import Accepted, Outcome
 from agent_workbench.core.patch.values import FileChange, FileContent
 from agent_workbench.core.proposal_kinds import KINDS, DiffProposal
 from agent_workbench.core.proposals import Proposal, shown_sha

@@ -13,8 +13,8 @@ from agent_workbench.core.errors import JournalError
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.intents import Intent
-from agent_workbench.core.intents.outcomes import Accepted, Outcome
 from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.outcomes import Accepted, Outcome
 from agent_workbench.core.session_request import Invocation
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession

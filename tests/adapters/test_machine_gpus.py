@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.adapters.local_machine import AFTER_HANG_SECONDS, GpuDetection
-from agent_workbench.core.queue.workers import Gpu
+from agent_workbench.core.workers import Gpu
 
 
 def smi(folder: Path, script: str) -> dict[str, str]:

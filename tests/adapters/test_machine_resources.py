@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from agent_workbench.adapters.local_machine import machine_resources
-from agent_workbench.core.queue.workers import Gpu
+from agent_workbench.core.workers import Gpu
 
 GIB = 1 << 30
 

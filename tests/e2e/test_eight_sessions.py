@@ -14,7 +14,7 @@ from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.events import Recorded, SessionLeft, SessionStarted, TaskCommitted
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import StartTask
-from agent_workbench.core.intents.outcomes import Refused
+from agent_workbench.core.outcomes import Refused
 from agent_workbench.core.ports.session_host import SessionHandle
 from agent_workbench.core.session_request import Invocation, OpenMode, SessionRequest, Unattended
 from tests.e2e.test_tabs import model_servers

@@ -14,7 +14,7 @@ from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.ids import ProposalId, TaskId
 from agent_workbench.core.inbox import InboxFilter
 from agent_workbench.core.intents import ApproveProposal, Leave, StepReplay
-from agent_workbench.core.intents.outcomes import Accepted, Refused
+from agent_workbench.core.outcomes import Accepted, Refused
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.ports.task_queue import QueuedTask
 from agent_workbench.core.proposals import shown_sha

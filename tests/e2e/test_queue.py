@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.core.queue.result import decode_result
+from agent_workbench.core.task_result import decode_result
 from tests.adapters.git.fingerprint import fingerprint
 from tests.e2e.calc import calc_repo
 from tests.e2e.machine import Machine

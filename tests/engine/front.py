@@ -17,8 +17,8 @@ from agent_workbench.core.intents import (
     SkipProposal,
     StartTask,
 )
-from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.ports.session_host import SessionHandle
 from agent_workbench.core.proposals import Proposal, shown_sha
 from agent_workbench.core.settings import Permission

@@ -39,8 +39,8 @@ from agent_workbench.core.events import (
     UserSaid,
 )
 from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
-from agent_workbench.core.intents.outcomes import PromptPreviewed
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
+from agent_workbench.core.outcomes import PromptPreviewed
 from agent_workbench.core.plan import Budget, Owner, PathScope, Plan, Task, TaskStatus
 from agent_workbench.core.plan.proposed import ProposedPlan, ProposedTask
 from agent_workbench.core.proposal_kinds import KINDS, PlanProposal, ReadProposal

@@ -31,9 +31,9 @@ from agent_workbench.core.intents import (
     SkipProposal,
     UnloadModel,
 )
-from agent_workbench.core.intents.outcomes import Accepted, Outcome, PromptExpanded, PromptsListed
-from agent_workbench.core.intents.plan import AddTask, DraftTask, EditPlan, OpenPlan
 from agent_workbench.core.live import Followed, Live, Notice, Recording, ReplayPosition, SessionUpdate
+from agent_workbench.core.outcomes import Accepted, Outcome, PromptExpanded, PromptsListed
+from agent_workbench.core.plan_intents import AddTask, DraftTask, EditPlan, OpenPlan
 from agent_workbench.core.ports.session_host import SessionHandle
 from agent_workbench.core.session_request import SessionEnd, SessionRequest
 from agent_workbench.core.state.session_state import SessionState

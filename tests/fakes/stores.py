@@ -29,8 +29,8 @@ from agent_workbench.core.knowledge import KnowledgeHit, KnowledgeNote, check_no
 from agent_workbench.core.ports.forge import BuildState, ForgeComment, ForgeIssue
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim
-from agent_workbench.core.queue.result import TaskResult
 from agent_workbench.core.repo.retrieval import Signal, SignalKind
+from agent_workbench.core.task_result import TaskResult
 
 
 class MemoryInbox:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
-from agent_workbench.core.queue.result import RESULT_SUFFIX, TaskResult, decode_result
+from agent_workbench.core.task_result import RESULT_SUFFIX, TaskResult, decode_result
 from tests.e2e.machine import WHOLE, Machine, bodies
 from tests.faults.night_chaos import Workers
 from tests.faults.night_scene import QUEUE, Scene

@@ -13,8 +13,8 @@ from textual.widgets import Static
 from agent_workbench.core.events import Event
 from agent_workbench.core.history.summaries import PastSessions
 from agent_workbench.core.inbox import InboxItem
-from agent_workbench.core.intents.outcomes import Outcome
 from agent_workbench.core.live import Live, SessionUpdate
+from agent_workbench.core.outcomes import Outcome
 from agent_workbench.core.ports.forge import PullRequests
 from agent_workbench.core.session_request import SessionRequest
 from agent_workbench.subjects.dispatch.progress import PlanWork

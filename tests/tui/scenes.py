@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from agent_workbench.adapters.journal.reader import read_journal
 from agent_workbench.core.checks.results import CheckPurpose
-from agent_workbench.core.consult.attempts import AttemptVerdict, ConsultAttempt, EndpointTier
+from agent_workbench.core.consult_attempts import AttemptVerdict, ConsultAttempt, EndpointTier
 from agent_workbench.core.events import (
     ActionFinished,
     ActionProposed,
@@ -40,7 +40,10 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.history.mode_approvals import PastAction, PastActions
 from agent_workbench.core.intents import CompleteCode, Intent, ListModels, ListPastActions, OpenFile, PreviewPrompt
-from agent_workbench.core.intents.outcomes import (
+from agent_workbench.core.live import LeftRunning, Live, PreflightQuestion, Running, Streaming
+from agent_workbench.core.local_models import FoundServer, ListedModel, ModelStatus
+from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
+from agent_workbench.core.outcomes import (
     CodeCompleted,
     FileOpened,
     ModelsListed,
@@ -50,11 +53,8 @@ from agent_workbench.core.intents.outcomes import (
     Refused,
     TaskDrafted,
 )
-from agent_workbench.core.intents.plan import DraftTask, EditPlan, OpenPlan
-from agent_workbench.core.live import LeftRunning, Live, PreflightQuestion, Running, Streaming
-from agent_workbench.core.local_models import FoundServer, ListedModel, ModelStatus
-from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import PathScope, Plan, PlanPiece, Task, TaskDraft, TaskStatus
+from agent_workbench.core.plan_intents import DraftTask, EditPlan, OpenPlan
 from agent_workbench.core.proposals import COMPACT, END_UNCHANGED, Verdict
 from agent_workbench.core.proposed_action import SummaryEstimate
 from agent_workbench.core.repo.retrieval import Completion, IndexStatus

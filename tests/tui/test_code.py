@@ -4,8 +4,8 @@ import pytest
 
 from agent_workbench.core.events import ChunkPinned, Event, KnowledgeFound, SkillsChosen, SkillText
 from agent_workbench.core.intents import ChooseSkill, DropChunk, FindCode, PinChunk
-from agent_workbench.core.intents.outcomes import CodeFound, Refused
 from agent_workbench.core.live import Live
+from agent_workbench.core.outcomes import CodeFound, Refused
 from agent_workbench.core.repo.retrieval import Chunk, IndexStatus
 from agent_workbench.core.skills import SkillEntry, SkillOrigin
 from agent_workbench.tui.widgets.code_colours import mark_words, plain_lines

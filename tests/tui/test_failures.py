@@ -1,7 +1,7 @@
 """What failed, as a tree in the steps, and the way from a failure to the diff or the file."""
 
 from agent_workbench.core.intents import OpenFile
-from agent_workbench.core.intents.outcomes import FileOpened
+from agent_workbench.core.outcomes import FileOpened
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import driving

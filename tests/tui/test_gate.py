@@ -30,8 +30,8 @@ from agent_workbench.core.intents import (
     SkipProposal,
     StartTask,
 )
-from agent_workbench.core.intents.outcomes import PastActionsFound
 from agent_workbench.core.live import Live
+from agent_workbench.core.outcomes import PastActionsFound
 from agent_workbench.core.proposals import ANSWER_SERVER, Verdict, shown_sha
 from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.rules.matching import RuleScope

@@ -18,7 +18,7 @@ from agent_workbench.core.intents import (
     RejectProposal,
     SkipProposal,
 )
-from agent_workbench.core.intents.outcomes import Accepted, Refused
+from agent_workbench.core.outcomes import Accepted, Refused
 from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.proposed_action import Risk
 from agent_workbench.core.session_request import OpenMode, SessionRequest

@@ -3,8 +3,8 @@
 from agent_workbench.core.events import ActionProposed, NotesOffered, OfferedNote
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import EditNote, FindNotes, OfferNotes
-from agent_workbench.core.intents.outcomes import Accepted, NotesFound, Refused
 from agent_workbench.core.knowledge import KnowledgeHit, KnowledgeNote
+from agent_workbench.core.outcomes import Accepted, NotesFound, Refused
 from agent_workbench.core.proposal_kinds import KnowledgeProposal
 from agent_workbench.core.proposals import OFFER_NOTES
 from agent_workbench.core.proposed_action import SimilarNote

@@ -2,8 +2,8 @@
 
 from agent_workbench.core.events import ModelSwitched
 from agent_workbench.core.intents import ListModels, LoadModel, SwitchModel, UnloadModel
-from agent_workbench.core.intents.outcomes import Accepted, ModelsListed, Refused
 from agent_workbench.core.local_models import FoundServer, ListedModel, ModelStatus
+from agent_workbench.core.outcomes import Accepted, ModelsListed, Refused
 from agent_workbench.subjects.models.screen import ModelList, ModelsScreen
 from agent_workbench.views.sessions.tabs import REPLAYED
 from tests.fakes import runs

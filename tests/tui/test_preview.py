@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from agent_workbench.core.events import ActionProposed, ChunkDropped, PauseChanged
 from agent_workbench.core.intents import ChooseSkill, DropChunk, PauseTask, PinChunk, PreviewPrompt
-from agent_workbench.core.intents.outcomes import Refused
+from agent_workbench.core.outcomes import Refused
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import LARGE, SMALL, Driver, driving

@@ -15,9 +15,9 @@ from agent_workbench.core.intents import (
     SeekReplay,
     StepReplay,
 )
-from agent_workbench.core.intents.outcomes import Refused
-from agent_workbench.core.intents.plan import DraftTask
 from agent_workbench.core.live import Live, PreflightQuestion, Streaming
+from agent_workbench.core.outcomes import Refused
+from agent_workbench.core.plan_intents import DraftTask
 from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.settings import Permission, UiSettings
 from agent_workbench.core.tools.spec import REWRITE, ToolSpec

@@ -20,8 +20,8 @@ from agent_workbench.acp.tool_calls import (
     title_of,
 )
 from agent_workbench.core.intents import ApproveProposal, ChangeRule, Intent, RejectProposal, SkipProposal
-from agent_workbench.core.intents.outcomes import Refused
 from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.outcomes import Refused
 from agent_workbench.core.patch.values import FileChange
 from agent_workbench.core.proposals import Proposal, shown_sha
 from agent_workbench.core.rules.matching import RuleScope, is_wide, offered_rules, rule_words

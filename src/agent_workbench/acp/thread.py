@@ -14,8 +14,8 @@ from agent_workbench.core.events import Recorded
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import ProposalId, SessionId, TaskId
 from agent_workbench.core.intents import ChangeMode, Leave, ListPrompts
-from agent_workbench.core.intents.outcomes import PromptsListed, Refused
 from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.outcomes import PromptsListed, Refused
 from agent_workbench.core.plan import Plan
 from agent_workbench.core.ports.session_host import SessionHandle
 from agent_workbench.core.rules.modes import mode_label

@@ -27,9 +27,9 @@ from agent_workbench.core.intents import (
     StartTask,
     StopAnswer,
 )
-from agent_workbench.core.intents.outcomes import Accepted, Outcome, PromptExpanded, Refused, TaskAdded, TaskDrafted
-from agent_workbench.core.intents.plan import AddTask, DraftTask
 from agent_workbench.core.live import PreflightQuestion, SessionUpdate
+from agent_workbench.core.outcomes import Accepted, Outcome, PromptExpanded, Refused, TaskAdded, TaskDrafted
+from agent_workbench.core.plan_intents import AddTask, DraftTask
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.state.session_state import ENDED
 from agent_workbench.core.text.markdown import fenced, fenced_whole, literal

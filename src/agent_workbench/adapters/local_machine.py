@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from agent_workbench.core.queue.workers import Gpu, MachineResources
+from agent_workbench.core.workers import Gpu, MachineResources
 from agent_workbench.system.programs import child_environment, find_program
 
 DETECTION_SECONDS = 5.0

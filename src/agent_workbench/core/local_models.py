@@ -5,9 +5,9 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from agent_workbench.core.queue.workers import MachineResources
 from agent_workbench.core.settings.models import USUAL_CONTEXT_TOKENS, CacheType, ServingSettings
 from agent_workbench.core.text.amounts import bytes_text
+from agent_workbench.core.workers import MachineResources
 
 # A pooling type makes a model one of embeddings or of rankings: it returns vectors, not text.
 _NO_POOLING = 0

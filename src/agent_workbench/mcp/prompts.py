@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from agent_workbench.core.consult.requests import (
+from agent_workbench.core.consult_requests import (
     CONSULTANTS,
     FILES,
     MODEL,
@@ -54,8 +54,8 @@ def listed_prompts() -> "tuple[wire.Prompt, ...]":
 
 async def prompt_text(invocation: Invocation, name: str, given: Mapping[str, str]) -> str:
     """Return a prompt with the arguments that a client gave; raise `UsageError` that names a wrong one."""
-    from agent_workbench.core.consult.requests import checked_request, request_of, task_lines
-    from agent_workbench.core.consult.session_log import log_json
+    from agent_workbench.core.consult_log import log_json
+    from agent_workbench.core.consult_requests import checked_request, request_of, task_lines
     from agent_workbench.subjects.consult.calls import session_log
     from agent_workbench.subjects.skills.calls import discipline_prompt
 

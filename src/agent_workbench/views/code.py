@@ -20,7 +20,7 @@ from agent_workbench.core.events import (
     TaskStarted,
 )
 from agent_workbench.core.intents import ChooseSkill, DropChunk, PinChunk
-from agent_workbench.core.intents.outcomes import CodeFound
+from agent_workbench.core.outcomes import CodeFound
 from agent_workbench.core.repo.retrieval import VECTORS_UNWANTED, Chunk, IndexStatus
 from agent_workbench.core.skills import SkillEntry
 from agent_workbench.core.state.event_chunks import LEAVES_OUT, begins_prompts, found_by_tool, pieces_shown_by

@@ -6,7 +6,7 @@ from functools import lru_cache
 from msgspec import Struct
 
 from agent_workbench.core.checks.failure_tree import CodePlace
-from agent_workbench.core.consult.findings import (
+from agent_workbench.core.consult_findings import (
     Finding,
     ReviewCounts,
     Severity,

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from agent_workbench.core.consult.attempts import EndpointTier
+from agent_workbench.core.consult_attempts import EndpointTier
 from agent_workbench.core.events import ModelAnswered, ModelInterrupted, PromptBuilt
 from agent_workbench.core.ids import session_suffix
 from agent_workbench.core.live import SessionUpdate

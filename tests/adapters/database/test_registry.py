@@ -10,7 +10,7 @@ from agent_workbench.adapters.database.connection import Database
 from agent_workbench.adapters.database.migrations import migrate, migrations
 from agent_workbench.adapters.database.registry import DatabaseRegistry
 from agent_workbench.core.errors import LockedError, UsageError
-from agent_workbench.core.queue.workers import (
+from agent_workbench.core.workers import (
     DispatchPause,
     Gpu,
     MachineResources,

@@ -10,8 +10,8 @@ import pytest
 from agent_workbench.adapters.llama_cpp import model_search
 from agent_workbench.adapters.llama_cpp.model_search import find_files, usual_folders
 from agent_workbench.core.local_models import FoundFile, FoundModels
-from agent_workbench.core.queue.workers import MachineResources
 from agent_workbench.core.settings.models import ServingSettings
+from agent_workbench.core.workers import MachineResources
 from tests.adapters.llama_cpp.gguf_bytes import model_values, write_model
 
 MACHINE = MachineResources(cores=4, physical_cores=4, memory_total_gb=32, memory_available_gb=16)

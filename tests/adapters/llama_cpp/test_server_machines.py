@@ -7,8 +7,8 @@ from msgspec import Struct
 
 from agent_workbench.adapters.llama_cpp.embedded_server import server_command
 from agent_workbench.core.local_models import GgufFacts, ServerOptions, server_options
-from agent_workbench.core.queue.workers import Gpu, MachineResources
 from agent_workbench.core.settings.models import ServingSettings
+from agent_workbench.core.workers import Gpu, MachineResources
 
 OURS, OWN = "", "sh"  # the built-in server, and one of the user's own
 

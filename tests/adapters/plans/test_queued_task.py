@@ -10,7 +10,7 @@ from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TASK_ID, TaskId
 from agent_workbench.core.patch.paths import matches_glob
 from agent_workbench.core.plan import PathScope, Plan, Task, TaskEdit, TaskOrigin
-from agent_workbench.core.queue.result import IssueSource, read_source
+from agent_workbench.core.task_result import IssueSource, read_source
 
 
 def read(text: str, name: str = "a.yaml", origin: TaskOrigin = TaskOrigin.LOCAL) -> Task:

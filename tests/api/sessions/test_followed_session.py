@@ -24,8 +24,8 @@ from agent_workbench.core.intents import (
     RejectProposal,
     SkipProposal,
 )
-from agent_workbench.core.intents.outcomes import Accepted, Refused
 from agent_workbench.core.live import Followed, SessionUpdate
+from agent_workbench.core.outcomes import Accepted, Refused
 from agent_workbench.core.patch.selection import HunkChoice, partial_diff, selectable_parts
 from agent_workbench.core.patch.values import LeftOut
 from agent_workbench.core.proposals import Verdict, shown_sha

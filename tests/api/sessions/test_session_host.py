@@ -11,7 +11,7 @@ import pytest
 from agent_workbench.api.sessions.session_host import LocalSessionHost
 from agent_workbench.core.errors import RepoError
 from agent_workbench.core.intents import Leave, StartTask
-from agent_workbench.core.intents.outcomes import Accepted, Refused
+from agent_workbench.core.outcomes import Accepted, Refused
 from agent_workbench.core.session_request import Invocation, OpenMode, SessionRequest, Unattended
 
 

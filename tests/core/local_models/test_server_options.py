@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_workbench.core.local_models import CONTEXTS, GgufFacts, ServerOptions, server_options
-from agent_workbench.core.queue.workers import Gpu, MachineResources
 from agent_workbench.core.settings.models import CacheType, ServingSettings
+from agent_workbench.core.workers import Gpu, MachineResources
 
 GB = 10**9
 # 131 kB of f16 for each token, as Llama 3 with 8 billion weights has.

@@ -11,12 +11,12 @@ from agent_workbench.adapters.retrieval.retriever import CodeRetriever
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.model import Message, ModelRequest, Role, StopCause
+from agent_workbench.core.patch.diff_grammar import EditScope, diff_rules, new_file_rules
+from agent_workbench.core.patch.file_piece import FilePiece
 from agent_workbench.core.patch.fit import fit_constrained_diff, fit_diff
-from agent_workbench.core.patch.grammar.diff_grammar import EditScope, diff_rules, new_file_rules
-from agent_workbench.core.patch.grammar.hunk_rules import EditableFile
+from agent_workbench.core.patch.hunk_rules import EditableFile
+from agent_workbench.core.patch.piece_grammar import piece_rules
 from agent_workbench.core.patch.reader.patch_reader import read_constrained_diff, read_diff
-from agent_workbench.core.patch.rewrite.file_piece import FilePiece
-from agent_workbench.core.patch.rewrite.piece_grammar import piece_rules
 from agent_workbench.core.patch.values import FileContent, PatchBounds
 from agent_workbench.core.plan import PathScope, Task
 from agent_workbench.core.settings import DEFAULT_TOOLS, PLAYBOOK_TOOLS, RetrievalSettings

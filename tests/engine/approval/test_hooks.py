@@ -27,7 +27,7 @@ from agent_workbench.core.hook_document import MAX_TEXT_CHARS
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.inbox import InboxDecision, reference_to
 from agent_workbench.core.intents import AbortTask, ApproveProposal, EditProposal, Leave, RejectProposal
-from agent_workbench.core.intents.outcomes import Accepted, Refused
+from agent_workbench.core.outcomes import Accepted, Refused
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposal_kinds import KINDS
 from agent_workbench.core.proposals import Verdict, shown_sha

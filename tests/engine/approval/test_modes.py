@@ -18,7 +18,7 @@ from agent_workbench.core.events import (
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import ApproveProposal, ChangeMode, Leave
-from agent_workbench.core.intents.outcomes import Accepted, Refused
+from agent_workbench.core.outcomes import Accepted, Refused
 from agent_workbench.core.proposal_kinds import KINDS
 from agent_workbench.core.proposals import MERGE, Proposal, Verdict, shown_sha
 from agent_workbench.core.rules.matching import RuleScope

@@ -9,9 +9,9 @@ from agent_workbench.core.errors import ExitCode, StorageError
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.hook_answers import HookOutcome
 from agent_workbench.core.intents import ApproveProposal, OfferNotes, RejectProposal
-from agent_workbench.core.intents.outcomes import Accepted, Refused
 from agent_workbench.core.knowledge import KnowledgeHit, KnowledgeNote
 from agent_workbench.core.model import Purpose
+from agent_workbench.core.outcomes import Accepted, Refused
 from agent_workbench.core.patch.diff_text import render_patch
 from agent_workbench.core.patch.selection import leave_out
 from agent_workbench.core.patch.values import LeftOut, patch_hash, selectable_ids

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from agent_workbench.core import events as e
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.intents import AbortTask, StartTask
-from agent_workbench.core.intents.outcomes import Accepted
 from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.outcomes import Accepted
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.settings import Approval, Permission, Settings

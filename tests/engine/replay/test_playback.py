@@ -23,8 +23,8 @@ from agent_workbench.core.intents import (
     StartTask,
     StepReplay,
 )
-from agent_workbench.core.intents.outcomes import Refused
 from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.outcomes import Refused
 from agent_workbench.core.plan import Task
 from agent_workbench.core.repo.workspace import WorkspaceFacts
 from agent_workbench.core.state.growing_tuple import STRIDE

@@ -31,7 +31,7 @@ from agent_workbench.core.intents import (
     StartTask,
     UndoStep,
 )
-from agent_workbench.core.intents.outcomes import Refused
+from agent_workbench.core.outcomes import Refused
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.ports.workspace import Workspace
 from agent_workbench.core.proposals import Verdict, shown_sha

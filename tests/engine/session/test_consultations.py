@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.core.consult.requests import PROTOCOLS
+from agent_workbench.core.consult_requests import PROTOCOLS
 from agent_workbench.core.errors import ModelUnavailable
 from agent_workbench.core.events import ConsultantAnswered, ConsultantAsked, ConsultStatus, SessionLeft
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import AskConsultant, StopConsultation
-from agent_workbench.core.intents.outcomes import Accepted, Refused
 from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.outcomes import Accepted, Refused
 from agent_workbench.core.plan import Constraints, TaskStatus
 from agent_workbench.core.settings import Approval, Approvals, Limits, Permission, Settings
 from agent_workbench.engine.session.unattended import run_unattended

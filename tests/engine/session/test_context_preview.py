@@ -13,9 +13,9 @@ from agent_workbench.core.events.codec import decode_event, encode_event
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import AbortTask, DropChunk, FindCode, PauseTask, PinChunk, PreviewPrompt, StartTask
-from agent_workbench.core.intents.outcomes import Accepted, PromptPreviewed, Refused
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.model import Purpose
+from agent_workbench.core.outcomes import Accepted, PromptPreviewed, Refused
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Approval, Approvals, Permission, Settings
 from agent_workbench.engine.answer.grammar_choice import shown_chunks

@@ -61,8 +61,9 @@ from agent_workbench.core.intents import (
     UndoStep,
     UnloadModel,
 )
-from agent_workbench.core.intents.outcomes import Accepted, CodeFound, Outcome, PastActionsFound, Refused
-from agent_workbench.core.intents.plan import (
+from agent_workbench.core.outcomes import Accepted, CodeFound, Outcome, PastActionsFound, Refused
+from agent_workbench.core.plan import PlanPiece, Task
+from agent_workbench.core.plan_intents import (
     AddTask,
     ArrangePlan,
     BlockTask,
@@ -72,7 +73,6 @@ from agent_workbench.core.intents.plan import (
     OpenPlan,
     ProposePlan,
 )
-from agent_workbench.core.plan import PlanPiece, Task
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery

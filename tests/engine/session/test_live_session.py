@@ -40,8 +40,8 @@ from agent_workbench.core.intents import (
     StartTask,
     StepReplay,
 )
-from agent_workbench.core.intents.outcomes import PastActionsFound, Refused
 from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.outcomes import PastActionsFound, Refused
 from agent_workbench.core.plan import Plan, TaskStatus
 from agent_workbench.core.proposals import Verdict, shown_sha
 from agent_workbench.core.repo.workspace import MergeMethod, MergePreview, WorkspaceRequest

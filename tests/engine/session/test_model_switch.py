@@ -20,9 +20,9 @@ from agent_workbench.core.intents import (
     SwitchModel,
     UnloadModel,
 )
-from agent_workbench.core.intents.outcomes import Accepted, ModelsListed, Refused
 from agent_workbench.core.local_models import FoundServer, ListedModel, ModelStatus
 from agent_workbench.core.model import ModelFacts, Purpose
+from agent_workbench.core.outcomes import Accepted, ModelsListed, Refused
 from agent_workbench.core.plan.estimates import Complexity
 from agent_workbench.core.ports.model import Model
 from agent_workbench.core.settings import Approval, Approvals, Permission, Settings

@@ -10,9 +10,9 @@ from agent_workbench.api.sessions.session_handle import LocalSession
 from agent_workbench.core.errors import ConfigError, RepoError, StorageError, WorkbenchError
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import AnswerQuestion, ApproveProposal, Intent, Leave, StartTask
-from agent_workbench.core.intents.outcomes import Accepted, Refused
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.local_models import FoundModels, FoundServer, ListedModel, ModelChoice
+from agent_workbench.core.outcomes import Accepted, Refused
 from agent_workbench.core.ports.repo_files import Setup, Trust
 from agent_workbench.core.repo_setup import SetupProposal
 from agent_workbench.core.session_request import SessionEnd

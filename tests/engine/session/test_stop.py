@@ -35,8 +35,8 @@ from agent_workbench.core.intents import (
     StopAction,
     StopAnswer,
 )
-from agent_workbench.core.intents.outcomes import Accepted, Refused
 from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.outcomes import Accepted, Refused
 from agent_workbench.core.proposals import shown_sha
 from agent_workbench.core.settings import Approval, Approvals, Permission, SandboxSettings, Settings
 from agent_workbench.core.state.session_state import Phase

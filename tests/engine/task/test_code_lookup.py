@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from agent_workbench.core import events as e
 from agent_workbench.core.intents import DropChunk, FindCode, PinChunk
-from agent_workbench.core.intents.outcomes import CodeFound
+from agent_workbench.core.outcomes import CodeFound
 from agent_workbench.core.plan import PathScope
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery

@@ -22,8 +22,8 @@ from agent_workbench.core.events import (
     TestsFinished,
 )
 from agent_workbench.core.intents import AbortTask, RetryTrouble, StopAction
-from agent_workbench.core.intents.outcomes import Accepted
 from agent_workbench.core.live import LeftRunning
+from agent_workbench.core.outcomes import Accepted
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.settings import Approval, Approvals, Permission, Rule, SandboxSettings, Settings
 from agent_workbench.engine.recorder import Recorder

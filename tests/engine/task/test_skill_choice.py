@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from agent_workbench.core.errors import ConfigError, ModelError
 from agent_workbench.core.events import Author, PromptBuilt, SkillsChosen, SkillText
 from agent_workbench.core.intents import ChooseSkill, PauseTask, StartTask
-from agent_workbench.core.intents.outcomes import Accepted, Refused
 from agent_workbench.core.model import Purpose
+from agent_workbench.core.outcomes import Accepted, Refused
 from agent_workbench.core.plan import Budget, Constraints, PathScope
 from agent_workbench.core.settings import Settings, SkillSettings
 from agent_workbench.core.skills import SkillEntry, SkillQuery

@@ -9,10 +9,10 @@ from agent_workbench.core import events as e
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import CompleteCode, ExpandPrompt, ListPrompts, SayToModel, StartTask
-from agent_workbench.core.intents.outcomes import CodeCompleted, PromptsListed, Refused, TaskAdded, TaskDrafted
-from agent_workbench.core.intents.plan import AddTask, DraftTask
+from agent_workbench.core.outcomes import CodeCompleted, PromptsListed, Refused, TaskAdded, TaskDrafted
 from agent_workbench.core.plan import PathScope, Task, TaskDraft
 from agent_workbench.core.plan.task_words import stated_goal, wants_only_checks
+from agent_workbench.core.plan_intents import AddTask, DraftTask
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.repo.retrieval import Chunk, Completion, IndexStatus
 from agent_workbench.core.settings import Permission, Settings

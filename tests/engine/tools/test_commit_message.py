@@ -9,7 +9,7 @@ from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.events import ActionProposed, ActionRejected, TaskStarted
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import EditProposal
-from agent_workbench.core.intents.outcomes import Refused
+from agent_workbench.core.outcomes import Refused
 from agent_workbench.core.proposals import COMMIT
 from agent_workbench.core.settings import Approval, Approvals, Permission
 from agent_workbench.core.text.commit_subjects import CommitConvention

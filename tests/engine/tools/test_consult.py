@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.core.consult.requests import PROTOCOLS
+from agent_workbench.core.consult_requests import PROTOCOLS
 from agent_workbench.core.errors import ModelUnavailable
 from agent_workbench.core.events import ActionFinished, ActionRejected, ConsultantAnswered, ModelAnswered
 from agent_workbench.core.plan import TaskStatus

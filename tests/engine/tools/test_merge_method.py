@@ -21,7 +21,7 @@ from agent_workbench.core.history.commit_proof import (
 )
 from agent_workbench.core.history.journal_proof import Proof, prove_journal
 from agent_workbench.core.intents import ApproveProposal, ChooseMergeMethod, EditProposal
-from agent_workbench.core.intents.outcomes import Accepted, Refused
+from agent_workbench.core.outcomes import Accepted, Refused
 from agent_workbench.core.proposal_kinds import MergeProposal
 from agent_workbench.core.proposals import shown_sha
 from agent_workbench.core.repo.workspace import MergeMethod

@@ -19,7 +19,7 @@ from agent_workbench.core.events import (
     TaskStarted,
 )
 from agent_workbench.core.intents import StopAction
-from agent_workbench.core.intents.outcomes import Accepted
+from agent_workbench.core.outcomes import Accepted
 from agent_workbench.core.plan import Task, TaskOrigin
 from agent_workbench.core.plan.needs import Intent
 from agent_workbench.core.proposal_kinds import InfrastructureProposal

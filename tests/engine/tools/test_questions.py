@@ -11,7 +11,7 @@ from agent_workbench.adapters.shell.server_processes import SandboxedServers
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.events import ActionDecided, ActionFinished, ActionProposed, ActionResult
 from agent_workbench.core.intents import ApproveProposal, EditProposal, SayToModel
-from agent_workbench.core.intents.outcomes import Refused
+from agent_workbench.core.outcomes import Refused
 from agent_workbench.core.proposal_kinds import ExternalProposal
 from agent_workbench.core.proposals import ANSWER_SERVER, Proposal, Verdict, shown_sha
 from agent_workbench.core.settings import Approval, Permission

@@ -19,8 +19,8 @@ from agent_workbench.core.events.log_lines import log_line
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.intents import CompactContext, DropChunk, SayToModel, UndoStep
 from agent_workbench.core.model import Purpose
-from agent_workbench.core.patch.rewrite.answer_body import RewrittenPiece, read_rewrites
-from agent_workbench.core.patch.rewrite.file_piece import FilePiece
+from agent_workbench.core.patch.file_piece import FilePiece
+from agent_workbench.core.patch.rewritten_pieces import RewrittenPiece, read_rewrites
 from agent_workbench.core.plan import Task
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery

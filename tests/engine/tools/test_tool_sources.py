@@ -20,7 +20,7 @@ from agent_workbench.core.events import (
     TaskStarted,
 )
 from agent_workbench.core.intents import EditProposal
-from agent_workbench.core.intents.outcomes import Refused
+from agent_workbench.core.outcomes import Refused
 from agent_workbench.core.plan import Constraints
 from agent_workbench.core.proposal_kinds import KINDS
 from agent_workbench.core.proposals import KEEP_CHANGES, Verdict

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from agent_workbench.api.sessions.task_runs import TaskRuns
-from agent_workbench.core.consult.requests import CONSULTANTS
+from agent_workbench.core.consult_requests import CONSULTANTS
 from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.tools.schema import read_schema
 from agent_workbench.mcp.tools.served_tool import by_name

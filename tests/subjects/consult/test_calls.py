@@ -11,7 +11,7 @@ import pytest
 
 from agent_workbench.api.records.session_queries import session_summaries
 from agent_workbench.bootstrap.repo_context import RepoContext
-from agent_workbench.core.consult.requests import request_of
+from agent_workbench.core.consult_requests import request_of
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.session_request import Invocation
 from agent_workbench.subjects.consult.calls import consult, consult_stats, session_log, tier

@@ -18,10 +18,10 @@ from agent_workbench.core.ports.stores import HeldSession
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskQueue
 from agent_workbench.core.proposal_kinds import DiffProposal
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.core.queue.result import TaskResult
 from agent_workbench.core.repo.workspace import WorkspaceFacts
 from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.settings import Settings
+from agent_workbench.core.task_result import TaskResult
 from agent_workbench.subjects.forge.link_calls import ForgeLink
 from agent_workbench.subjects.forge.report_calls import Reports
 from agent_workbench.subjects.forge.round_calls import ForgeRounds, repo_rounds

@@ -14,9 +14,9 @@ from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.plan import TaskOrigin, TaskStatus
 from agent_workbench.core.ports.task_queue import QueuedTask
-from agent_workbench.core.queue.result import TaskResult
-from agent_workbench.core.queue.workers import WorkerLine
 from agent_workbench.core.settings.worker import ReportPart
+from agent_workbench.core.task_result import TaskResult
+from agent_workbench.core.workers import WorkerLine
 from agent_workbench.subjects.forge.report_calls import Reports, repo_reports
 from agent_workbench.subjects.queue.outbox_adapter import ReportOutbox
 from agent_workbench.subjects.worker.claimed_task_calls import ClaimedTask, WorkerContext

@@ -15,7 +15,7 @@ from agent_workbench.core.errors import LockedError, StorageError, UsageError
 from agent_workbench.core.ids import NO_SESSION, SessionId
 from agent_workbench.core.plan import TaskOrigin, TaskStatus
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim
-from agent_workbench.core.queue.result import TaskResult, decode_result, encode_result
+from agent_workbench.core.task_result import TaskResult, decode_result, encode_result
 from agent_workbench.subjects.queue import folder_adapter, waiting_tasks_adapter
 from agent_workbench.subjects.queue.files_adapter import QueueFiles
 from agent_workbench.subjects.queue.folder_adapter import FolderQueue

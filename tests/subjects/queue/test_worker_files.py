@@ -10,8 +10,8 @@ from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxItem
 from agent_workbench.core.plan import Task, TaskStatus
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState
-from agent_workbench.core.queue.result import TaskResult
-from agent_workbench.core.queue.workers import WorkerLine, WorkerState
+from agent_workbench.core.task_result import TaskResult
+from agent_workbench.core.workers import WorkerLine, WorkerState
 from agent_workbench.subjects.queue.files_adapter import QueueFiles
 from agent_workbench.subjects.queue.folder_adapter import FolderQueue
 from agent_workbench.subjects.queue.outbox_adapter import ReportOutbox

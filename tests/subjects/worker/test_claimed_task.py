@@ -11,9 +11,9 @@ from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxItem
 from agent_workbench.core.plan import Task
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState
-from agent_workbench.core.queue.result import TaskResult
-from agent_workbench.core.queue.workers import WorkerLine
 from agent_workbench.core.session_request import Invocation
+from agent_workbench.core.task_result import TaskResult
+from agent_workbench.core.workers import WorkerLine
 from agent_workbench.subjects.queue.outbox_adapter import ReportOutbox
 from agent_workbench.subjects.worker.claimed_task_calls import ClaimedTask, WorkerContext
 from agent_workbench.subjects.worker.outage_calls import Outages, Pauses

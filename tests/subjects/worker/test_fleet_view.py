@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from agent_workbench.core.queue.workers import (
+from agent_workbench.core.workers import (
     DispatchPause,
     Fleet,
     Gpu,

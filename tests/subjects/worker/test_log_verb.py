@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.core.errors import StorageError, UsageError
-from agent_workbench.core.queue.workers import LogLevel, WorkerLine
+from agent_workbench.core.workers import LogLevel, WorkerLine
 from agent_workbench.subjects.worker.log_verb import log_lines
 from agent_workbench.subjects.worker.parked_task_calls import WorkerLog
 from tests.contracts.clocks import SetClock

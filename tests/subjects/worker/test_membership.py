@@ -13,7 +13,8 @@ from agent_workbench.adapters.database.registry import DatabaseRegistry
 from agent_workbench.core.errors import DatabaseDownError
 from agent_workbench.core.events import ModelAnswered
 from agent_workbench.core.model import AnswerFigures, ModelFacts
-from agent_workbench.core.queue.workers import (
+from agent_workbench.core.settings.worker import WorkerSettings
+from agent_workbench.core.workers import (
     DispatchPause,
     Fleet,
     MachineResources,
@@ -22,7 +23,6 @@ from agent_workbench.core.queue.workers import (
     WorkerPresence,
     WorkerRecord,
 )
-from agent_workbench.core.settings.worker import WorkerSettings
 from agent_workbench.subjects.worker.membership_calls import Membership, MembershipParts
 from agent_workbench.subjects.worker.outage_calls import Pauses
 from agent_workbench.subjects.worker.parked_task_calls import WorkerLog

@@ -1,6 +1,6 @@
 """Status of a queue as text."""
 
-from agent_workbench.core.queue.workers import WorkerReport
+from agent_workbench.core.workers import WorkerReport
 from agent_workbench.subjects.worker.view import worker_lines
 
 NOW = "2026-01-02T03:05:00.000000Z"

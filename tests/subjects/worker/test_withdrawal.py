@@ -7,8 +7,8 @@ import pytest
 from agent_workbench.core.errors import ExitCode, StorageError
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.ports.task_queue import QueuedTask, TaskClaim
-from agent_workbench.core.queue.workers import WorkerJob
 from agent_workbench.core.session_request import SessionEnd
+from agent_workbench.core.workers import WorkerJob
 from agent_workbench.subjects.worker.dispatcher_calls import WITHDRAWN, Dispatcher
 from tests.contracts.clocks import SetClock
 from tests.fakes.stores import MemoryTaskQueue

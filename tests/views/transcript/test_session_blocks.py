@@ -1,7 +1,7 @@
 from agent_workbench.core.events import ModelObserved, TaskRouted
 from agent_workbench.core.events.log_lines import log_line
 from agent_workbench.core.model import ModelFacts
-from agent_workbench.core.queue.routing import RoutingDecision, RoutingOutcome, WorkerScore, bounded
+from agent_workbench.core.task_routing import RoutingDecision, RoutingOutcome, WorkerScore, bounded
 from agent_workbench.views.transcript.session_blocks import session_blocks
 
 

@@ -39,8 +39,8 @@ from agent_workbench.core.plan.needs import Needs
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.shared_state import Signatures
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim
-from agent_workbench.core.queue.result import TaskResult, encode_result, no_task
-from agent_workbench.core.queue.routing import RoutingDecision
+from agent_workbench.core.task_result import TaskResult, encode_result, no_task
+from agent_workbench.core.task_routing import RoutingDecision
 
 MOST_LISTED_BYTES = 64_000_000
 """Bytes of tasks that one listing reads; more than 10,000 tasks of the usual size."""

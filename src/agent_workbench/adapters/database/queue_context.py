@@ -14,7 +14,7 @@ from agent_workbench.adapters.database.task_dispatch import Dispatch
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.task_queue import QueueState, TaskClaim
-from agent_workbench.core.queue.workers import Fleet
+from agent_workbench.core.workers import Fleet
 
 FLEET_SECONDS = 2.0
 GRACE_SECONDS = 45.0

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from agent_workbench.adapters.database.connection import Connection, Database
 from agent_workbench.core.errors import LockedError, UsageError
-from agent_workbench.core.queue.workers import (
+from agent_workbench.core.workers import (
     Count,
     DispatchPause,
     Fleet,

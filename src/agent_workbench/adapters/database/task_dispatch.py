@@ -11,8 +11,8 @@ from agent_workbench.adapters.database import job_connector as jobs
 from agent_workbench.adapters.database.connection import Connection
 from agent_workbench.adapters.database.task_rows import COLUMNS, NEXT_FENCE, TaskRow, decode_needs, select
 from agent_workbench.core.ports.task_queue import MOST_ATTEMPTS
-from agent_workbench.core.queue.routing import RoutableTask, RoutingDecision, RoutingOutcome, route
-from agent_workbench.core.queue.workers import Fleet, WorkerPresence, WorkerRecord
+from agent_workbench.core.task_routing import RoutableTask, RoutingDecision, RoutingOutcome, route
+from agent_workbench.core.workers import Fleet, WorkerPresence, WorkerRecord
 
 CHOSEN_SECONDS = 10.0
 """Time in which a chosen worker has to take its task; then it is routed again."""

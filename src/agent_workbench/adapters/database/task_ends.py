@@ -7,7 +7,7 @@ from agent_workbench.adapters.database.signed_tasks import TaskSigner
 from agent_workbench.adapters.database.task_rows import COLUMNS, MAX_REASON_CHARS, RESULT_COLUMNS, select
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState
-from agent_workbench.core.queue.result import TaskResult, decode_result
+from agent_workbench.core.task_result import TaskResult, decode_result
 
 MOST_CHECKED = 200
 """Newest tasks whose signatures one check judges."""

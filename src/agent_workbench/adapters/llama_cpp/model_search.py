@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from agent_workbench.adapters.llama_cpp.gguf_header import PART, HeaderError, parts_of, read_gguf_facts
 from agent_workbench.core.local_models import FoundFile, server_options
-from agent_workbench.core.queue.workers import MachineResources
 from agent_workbench.core.settings.models import ServingSettings
 from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.core.workers import MachineResources
 from agent_workbench.system.folder_trees import read_regular
 
 SECONDS = 1.0

@@ -14,8 +14,8 @@ from agent_workbench.adapters.plans.task_parser import VERIFY, check_commands, c
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TASK_ID, TaskId
 from agent_workbench.core.plan import Constraints, PathScope, Task, TaskOrigin
-from agent_workbench.core.queue.result import FORMS, names_forge, read_source
 from agent_workbench.core.skills import SkillEntry
+from agent_workbench.core.task_result import FORMS, names_forge, read_source
 from agent_workbench.core.yaml_documents import (
     DocumentError,
     Mark,

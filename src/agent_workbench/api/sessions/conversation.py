@@ -22,7 +22,8 @@ from agent_workbench.core.intents import (
     SayToModel,
     StopAnswer,
 )
-from agent_workbench.core.intents.outcomes import (
+from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.outcomes import (
     Accepted,
     Outcome,
     PromptExpanded,
@@ -31,9 +32,8 @@ from agent_workbench.core.intents.outcomes import (
     TaskAdded,
     TaskDrafted,
 )
-from agent_workbench.core.intents.plan import AddTask, DraftTask
-from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import Task
+from agent_workbench.core.plan_intents import AddTask, DraftTask
 from agent_workbench.core.proposals import Proposal, is_too_long, shown_sha
 from agent_workbench.core.session_request import OpenMode, SessionRequest, Unattended
 from agent_workbench.core.state.steps import steps_of

@@ -18,7 +18,7 @@ from agent_workbench.core.fold import fold, fold_all
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxChoice, reference_to
 from agent_workbench.core.intents import ApproveProposal, Intent, Leave, RejectProposal, SkipProposal
-from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
+from agent_workbench.core.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.proposals import OFFER_NOTES, Verdict, shown_sha
 from agent_workbench.core.session_request import Invocation, OpenMode, SessionEnd, SessionRequest
 from agent_workbench.core.state.session_state import SessionState

@@ -9,7 +9,7 @@ from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import ExitCode, WorkbenchError
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.intents import Intent
-from agent_workbench.core.intents.outcomes import Outcome
+from agent_workbench.core.outcomes import Outcome
 from agent_workbench.core.session_request import SessionEnd
 
 

@@ -20,8 +20,8 @@ from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.ids import NO_SESSION, SessionId, TaskId, session_id
 from agent_workbench.core.inbox import InboxChoice, InboxFilter, InboxItem, InboxReceipt, Reference
 from agent_workbench.core.intents import Leave
-from agent_workbench.core.queue.routing import RoutingDecision, bounded
 from agent_workbench.core.session_request import Invocation, OpenMode, SessionRequest, TaskOutcome
+from agent_workbench.core.task_routing import RoutingDecision, bounded
 
 if TYPE_CHECKING:
     from agent_workbench.subjects.inbox.calls import RepoInbox

@@ -46,7 +46,7 @@ def new_tasks(options: argparse.Namespace) -> int:
     from agent_workbench.cli.questions import ProgressLine, Remarks
     from agent_workbench.core.inbox import reference_to
     from agent_workbench.core.intents import SkipProposal
-    from agent_workbench.core.intents.plan import ProposePlan
+    from agent_workbench.core.plan_intents import ProposePlan
     from agent_workbench.views.gate.gate_bar import progress_text
 
     if options.rest and options.replace:

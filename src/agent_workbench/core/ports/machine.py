@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from agent_workbench.core.ids import SessionId
-from agent_workbench.core.queue.workers import MachineResources
+from agent_workbench.core.workers import MachineResources
 
 
 class Clock(Protocol):

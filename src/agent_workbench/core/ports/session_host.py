@@ -7,8 +7,8 @@ from agent_workbench.core.events import Recorded
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxChoice, InboxFilter, InboxItem, InboxReceipt, Reference
 from agent_workbench.core.intents import Intent
-from agent_workbench.core.intents.outcomes import Outcome
 from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.outcomes import Outcome
 from agent_workbench.core.session_request import SessionEnd, SessionRequest
 
 

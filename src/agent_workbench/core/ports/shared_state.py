@@ -6,8 +6,8 @@ from typing import Protocol
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.history.signed_approvals import SignedHead
 from agent_workbench.core.ids import SessionId, TaskId
-from agent_workbench.core.queue.workers import DispatchPause, Fleet, WorkerRecord
 from agent_workbench.core.signed import SignedPurpose
+from agent_workbench.core.workers import DispatchPause, Fleet, WorkerRecord
 
 
 class Signatures(Protocol):

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from agent_workbench.core.ids import NO_SESSION, SessionId
 from agent_workbench.core.plan import TaskOrigin
-from agent_workbench.core.queue.result import TaskResult
-from agent_workbench.core.queue.routing import RoutingDecision
+from agent_workbench.core.task_result import TaskResult
+from agent_workbench.core.task_routing import RoutingDecision
 
 MOST_ATTEMPTS = 3
 """Claims of a task whose lease may run out on machines that share a database, before it is parked."""

@@ -16,10 +16,10 @@ from agent_workbench.core.events import (
     PatchApplied,
     StepUndone,
 )
+from agent_workbench.core.patch.file_piece import FilePiece
+from agent_workbench.core.patch.left_out_text import defined_names
 from agent_workbench.core.patch.paths import matches_glob, shown
-from agent_workbench.core.patch.rewrite.answer_body import RewrittenPiece, read_rewrites
-from agent_workbench.core.patch.rewrite.file_piece import FilePiece
-from agent_workbench.core.patch.rewrite.left_out import defined_names
+from agent_workbench.core.patch.rewritten_pieces import RewrittenPiece, read_rewrites
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.repo.import_lines import IMPORTS
 from agent_workbench.core.repo.retrieval import Chunk

@@ -23,7 +23,6 @@ from agent_workbench.core.ids import NO_SESSION, CommitId, ProposalId, SessionId
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.core.queue.routing import RoutingDecision
 from agent_workbench.core.repo.workspace import Checkpoint, MergeOutcome, ResourceUse, WorkspaceFacts
 from agent_workbench.core.rules.matching import StoredRule
 from agent_workbench.core.rules.modes import ActiveMode
@@ -31,6 +30,7 @@ from agent_workbench.core.settings import ApprovalMode, Permission
 from agent_workbench.core.state.growing_tuple import JoinedSequence
 from agent_workbench.core.state.prompt_reads import PromptReads
 from agent_workbench.core.state.work import Chat, Consultation, Gate, ModelConversation, NoteOffer, Planning
+from agent_workbench.core.task_routing import RoutingDecision
 from agent_workbench.core.text.commit_subjects import CommitConvention
 from agent_workbench.core.tools.spec import ToolSpec
 

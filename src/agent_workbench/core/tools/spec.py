@@ -42,7 +42,7 @@ class ToolSpec(RecordedValue, frozen=True):
     `source` is `builtin`, `skill`, `consultant` or `mcp:<server>`. `hints` are what a source says of the tool itself,
     such as "read-only": they are shown to a person and decide nothing. `server` identifies the program or address that
     brings the tool: a rule for one server's tool does not count for the same tool of another. `fenced`: the tool takes
-    the new text of pieces between fences instead of arguments (`core.patch.rewrite`).
+    the new text of pieces between fences instead of arguments (`core.patch.rewritten_pieces`).
     """
 
     name: str

@@ -11,13 +11,13 @@ from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.events import FAILING_FIRST, ContextCompacted, Recorded
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.patch.alignment import shared_blocks
+from agent_workbench.core.patch.diff_grammar import EditScope, diff_rules, new_file_rules
 from agent_workbench.core.patch.file_lines import FileLines
-from agent_workbench.core.patch.grammar.diff_grammar import EditScope, diff_rules, new_file_rules
-from agent_workbench.core.patch.grammar.hunk_rules import EditableFile, editable, text_lines
+from agent_workbench.core.patch.file_piece import FilePiece, locate
+from agent_workbench.core.patch.hunk_rules import EditableFile, editable, text_lines
+from agent_workbench.core.patch.left_out_text import is_unwritten
 from agent_workbench.core.patch.paths import fold_path, matches_glob, takes_place_of
-from agent_workbench.core.patch.rewrite.file_piece import FilePiece, locate
-from agent_workbench.core.patch.rewrite.left_out import is_unwritten
-from agent_workbench.core.patch.rewrite.piece_grammar import piece_rules
+from agent_workbench.core.patch.piece_grammar import piece_rules
 from agent_workbench.core.patch.values import FileContent, PatchBounds
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.event_chunks import sent_chunks

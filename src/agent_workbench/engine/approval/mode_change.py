@@ -3,7 +3,7 @@
 from agent_workbench.core.events import ApprovalChanged, ModeChanged, PauseChanged
 from agent_workbench.core.history.mode_approvals import mode_approvals
 from agent_workbench.core.intents import ChangeRule
-from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
+from agent_workbench.core.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.proposals import shown_sha
 from agent_workbench.core.rules.matching import RuleScope, StoredRule, rule_problem
 from agent_workbench.core.rules.modes import mode_label

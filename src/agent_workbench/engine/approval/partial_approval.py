@@ -10,7 +10,7 @@ from agent_workbench.core.errors import PatchError
 from agent_workbench.core.events import Author, ProposalReplaced
 from agent_workbench.core.inbox import InboxDecision
 from agent_workbench.core.intents import ApproveProposal
-from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
+from agent_workbench.core.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.patch.diff_text import canonical_patch, render_patch
 from agent_workbench.core.patch.selection import leave_out
 from agent_workbench.core.patch.special import special_paths

@@ -4,12 +4,12 @@ import json
 
 from msgspec import Struct
 
-from agent_workbench.core.consult.requests import FILES, OFFERED, ROOT, consultant_named
+from agent_workbench.core.consult_requests import FILES, OFFERED, ROOT, consultant_named
 from agent_workbench.core.custom_prompts import NamedCall, named_call
 from agent_workbench.core.errors import UsageError, error_text
 from agent_workbench.core.events import AbortAsked, SkillText, UserSaid
 from agent_workbench.core.intents import MOST_SAID_CHARS, StopAction, StopAnswer
-from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
+from agent_workbench.core.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.work import Chat

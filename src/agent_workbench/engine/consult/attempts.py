@@ -8,8 +8,8 @@ from hashlib import sha256
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agent_workbench.core.consult.attempts import AttemptVerdict, ConsultAttempt, EndpointTier
-from agent_workbench.core.consult.findings import MAX_ANSWER_CHARS, bounded, without_stray_json
+from agent_workbench.core.consult_attempts import AttemptVerdict, ConsultAttempt, EndpointTier
+from agent_workbench.core.consult_findings import MAX_ANSWER_CHARS, bounded, without_stray_json
 from agent_workbench.core.diagnostics import tier_of
 from agent_workbench.core.errors import ContextOverflow, ModelError, ModelUnavailable
 from agent_workbench.core.events import ConsultantAsked

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from agent_workbench.core.background import uninterrupted
 from agent_workbench.core.checks.failure_tree import named_places
-from agent_workbench.core.consult.requests import (
+from agent_workbench.core.consult_log import LogEntry, history_block, log_json
+from agent_workbench.core.consult_requests import (
     PROTOCOLS,
     TRAINER_WRITER,
     ConsultAnswer,
@@ -21,7 +22,6 @@ from agent_workbench.core.consult.requests import (
     knowledge_words,
     task_lines,
 )
-from agent_workbench.core.consult.session_log import LogEntry, history_block, log_json
 from agent_workbench.core.errors import (
     ContextOverflow,
     JournalError,

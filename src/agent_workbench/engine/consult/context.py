@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec import Struct
 
-from agent_workbench.core.consult.session_log import LogEntry
+from agent_workbench.core.consult_log import LogEntry
 from agent_workbench.core.events import Event
 from agent_workbench.core.events.consult import ConsultantAsked
 from agent_workbench.core.live import Consulting, Streaming

@@ -2,7 +2,7 @@
 
 from contextlib import aclosing
 
-from agent_workbench.core.consult.requests import ConsultRequest, consultant_named
+from agent_workbench.core.consult_requests import ConsultRequest, consultant_named
 from agent_workbench.core.diagnostics import endpoint_named
 from agent_workbench.core.errors import ModelError, ModelUnavailable, UsageError
 from agent_workbench.core.model import AnswerEnd, ModelRequest, Purpose, StopCause, TextDelta

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from agent_workbench.core.consult.session_log import MESSAGE_CHARS, LogEntry
+from agent_workbench.core.consult_log import MESSAGE_CHARS, LogEntry
 from agent_workbench.core.events import OfferedNote, Recorded
 from agent_workbench.core.events.log_lines import log_line, phase_and_status
 from agent_workbench.core.ids import SessionId

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 
-from agent_workbench.core.consult.attempts import EndpointTier
+from agent_workbench.core.consult_attempts import EndpointTier
 from agent_workbench.core.diagnostics import Finding, Health, endpoint_named, tier_of_label
 from agent_workbench.core.errors import ModelError, WorkbenchError, nameless_author, partial_clone
 from agent_workbench.core.extras import Extra, has_extra, missing_extra

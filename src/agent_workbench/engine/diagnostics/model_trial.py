@@ -23,9 +23,9 @@ from agent_workbench.core.model import (
     TextDelta,
     ThoughtDelta,
 )
+from agent_workbench.core.patch.diff_grammar import EditScope, diff_rules
 from agent_workbench.core.patch.fit import fit_diff
-from agent_workbench.core.patch.grammar.diff_grammar import EditScope, diff_rules
-from agent_workbench.core.patch.grammar.hunk_rules import editable, text_lines
+from agent_workbench.core.patch.hunk_rules import editable, text_lines
 from agent_workbench.core.patch.reader.patch_reader import read_diff
 from agent_workbench.core.patch.values import FileContent, PatchBounds
 from agent_workbench.core.plan import Plan

@@ -20,8 +20,8 @@ from agent_workbench.core.events import (
     TroubleMet,
 )
 from agent_workbench.core.ids import ProposalId
-from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.knowledge import MAX_NAME_CHARS, PUT_ASIDE, compose_note, name_in_path, notes_of_rejections
+from agent_workbench.core.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.patch.diff_text import canonical_patch
 from agent_workbench.core.proposal_kinds import KnowledgeProposal
 from agent_workbench.core.proposals import OFFER_NOTES, POLICY, Proposal, Verdict, with_patch

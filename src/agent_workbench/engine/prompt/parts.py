@@ -22,7 +22,7 @@ from agent_workbench.core.events import (
     UserSaid,
 )
 from agent_workbench.core.model import Role
-from agent_workbench.core.patch.rewrite.answer_body import fence_for
+from agent_workbench.core.patch.rewritten_pieces import fence_for
 from agent_workbench.core.repo.import_lines import IMPORTS
 from agent_workbench.core.repo.repo_map import RepoMap
 from agent_workbench.core.repo.retrieval import Chunk

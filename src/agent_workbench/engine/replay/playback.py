@@ -17,8 +17,8 @@ from agent_workbench.core.intents import (
     SeekReplay,
     StepReplay,
 )
-from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.live import Recording, ReplayPosition
+from agent_workbench.core.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.session_request import SessionEnd
 from agent_workbench.core.state.growing_tuple import FoldSnapshots
 from agent_workbench.core.state.session_state import SessionState

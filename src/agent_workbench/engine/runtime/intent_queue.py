@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from msgspec import Struct
 
 from agent_workbench.core.intents import Intent
-from agent_workbench.core.intents.outcomes import Outcome, Refused
+from agent_workbench.core.outcomes import Outcome, Refused
 
 ENDED = "the session has ended"
 

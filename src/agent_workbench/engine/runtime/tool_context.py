@@ -10,7 +10,7 @@ from agent_workbench.core.database_report import Backlog
 from agent_workbench.core.errors import PatchError, WorkspaceError
 from agent_workbench.core.events import Event
 from agent_workbench.core.model import ModelFacts
-from agent_workbench.core.patch.rewrite.file_piece import FilePiece, locate
+from agent_workbench.core.patch.file_piece import FilePiece, locate
 from agent_workbench.core.patch.values import PatchBounds
 from agent_workbench.core.plan import Task
 from agent_workbench.core.plan.estimates import TaskFigures

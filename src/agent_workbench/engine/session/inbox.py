@@ -11,7 +11,7 @@ from agent_workbench.core.intents import (
     RejectProposal,
     SkipProposal,
 )
-from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
+from agent_workbench.core.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.patch.values import LeftOut
 from agent_workbench.core.proposals import USER, Proposal, Verdict, shown_sha
 from agent_workbench.core.text.amounts import quoted

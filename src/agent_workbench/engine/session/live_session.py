@@ -26,8 +26,8 @@ from agent_workbench.core.intents import (
     SwitchModel,
     UndoStep,
 )
-from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.model import Purpose
+from agent_workbench.core.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.plan import TaskStatus, is_queued
 from agent_workbench.core.proposals import OFFER_NOTES, Verdict
 from agent_workbench.core.session_request import SessionEnd

@@ -9,9 +9,9 @@ from agent_workbench.core.errors import WorkbenchError, error_text
 from agent_workbench.core.events import SessionConfigured, SessionResumed, SessionStarted
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.intents import AnswerQuestion, Intent, Leave
-from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.live import PreflightQuestion
 from agent_workbench.core.local_models import PULL_ADVICE
+from agent_workbench.core.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.ports.repo_files import Memory, Setup, Trust
 from agent_workbench.core.ports.stores import HeldSession
 from agent_workbench.core.ports.workspace import Workspaces

@@ -11,7 +11,7 @@ from agent_workbench.core.errors import ExitCode, LockedError, PlanError, Workbe
 from agent_workbench.core.events import PauseChanged, SessionLeft, TaskStatusChanged
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import Intent, Leave, PauseTask
-from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
+from agent_workbench.core.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.plan import Plan, TaskStatus
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.rules.modes import is_foreign

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.events import ChunkPinned
-from agent_workbench.core.intents.outcomes import CodeFound, FileOpened
+from agent_workbench.core.outcomes import CodeFound, FileOpened
 from agent_workbench.core.repo.path_kinds import holds_secrets
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery
 from agent_workbench.core.skills import MOST_SKILLS

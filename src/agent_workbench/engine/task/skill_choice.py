@@ -7,8 +7,8 @@ from msgspec import Struct
 from agent_workbench.core.errors import ModelError
 from agent_workbench.core.events import Author, SkillLeftOut, SkillsChosen, SkillText, TaskStarted
 from agent_workbench.core.intents import ChooseSkill
-from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.model import Purpose
+from agent_workbench.core.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.plan import Task
 from agent_workbench.core.ports.extensions import Skills
 from agent_workbench.core.ports.workspace import Workspace

@@ -7,12 +7,12 @@ from pathlib import PurePosixPath
 
 from msgspec import Struct
 
-from agent_workbench.core.consult.requests import OFFERED
+from agent_workbench.core.consult_requests import OFFERED
 from agent_workbench.core.custom_prompts import NamedCall, expand, named_call
 from agent_workbench.core.errors import UsageError, error_text
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import MOST_SAID_CHARS
-from agent_workbench.core.intents.outcomes import PromptExpanded, PromptsListed
+from agent_workbench.core.outcomes import PromptExpanded, PromptsListed
 from agent_workbench.core.patch.paths import literal_glob
 from agent_workbench.core.plan import PathScope, Plan, Task, TaskDraft, next_id
 from agent_workbench.core.plan.task_words import drafted_goal, named_checks

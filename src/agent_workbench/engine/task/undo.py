@@ -4,7 +4,7 @@ from asyncio import to_thread
 
 from agent_workbench.core.events import Author, StepUndone, UndoAsked
 from agent_workbench.core.ids import ProposalId
-from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
+from agent_workbench.core.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.patch.values import Patch
 from agent_workbench.core.proposals import COMMIT, MERGE, Verdict
 from agent_workbench.core.repo.retrieval import Chunk

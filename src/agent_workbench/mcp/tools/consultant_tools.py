@@ -3,7 +3,7 @@
 import asyncio
 from functools import partial
 
-from agent_workbench.core.consult.requests import (
+from agent_workbench.core.consult_requests import (
     CONSULTANTS,
     FILES,
     MODEL,
@@ -92,8 +92,8 @@ async def _consult(
 
 
 async def _session_log(invocation: Invocation, arguments: Arguments) -> JsonObject:
-    from agent_workbench.core.consult.requests import check_label
-    from agent_workbench.core.consult.session_log import log_rows
+    from agent_workbench.core.consult_log import log_rows
+    from agent_workbench.core.consult_requests import check_label
     from agent_workbench.subjects.consult.calls import session_log
 
     label = arguments.text(SESSION)

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from agent_workbench.api.trusted_repo import repo_or_folder, say_nothing, trusted_repo
 from agent_workbench.bootstrap.repo_context import RepoContext, Say, find_repo
-from agent_workbench.core.consult.attempts import EndpointTier, PassRate, pass_rates
-from agent_workbench.core.consult.requests import ROOT, ConsultAnswer, ConsultRequest, checked_request
-from agent_workbench.core.consult.session_log import LogEntry
+from agent_workbench.core.consult_attempts import EndpointTier, PassRate, pass_rates
+from agent_workbench.core.consult_log import LogEntry
+from agent_workbench.core.consult_requests import ROOT, ConsultAnswer, ConsultRequest, checked_request
 from agent_workbench.core.errors import LockedError, StorageError, WorkbenchError
 from agent_workbench.core.events import Event, Recorded
 from agent_workbench.core.live import Streaming

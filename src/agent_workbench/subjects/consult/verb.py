@@ -10,8 +10,8 @@ import msgspec
 
 from agent_workbench.cli.output import say, say_aside, say_cells, say_headings, say_json
 from agent_workbench.cli.questions import ProgressLine, Remarks
-from agent_workbench.core.consult.findings import findings_of, review_counts
-from agent_workbench.core.consult.requests import CONSULTANTS, FILES, SESSION, ConsultAnswer, ConsultRequest, request_of
+from agent_workbench.core.consult_findings import findings_of, review_counts
+from agent_workbench.core.consult_requests import CONSULTANTS, FILES, SESSION, ConsultAnswer, ConsultRequest, request_of
 from agent_workbench.core.errors import ExitCode, UsageError
 from agent_workbench.core.live import Streaming
 from agent_workbench.core.session_request import Invocation

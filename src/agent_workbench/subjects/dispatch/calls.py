@@ -18,9 +18,9 @@ from agent_workbench.core.plan import Plan, TaskStatus
 from agent_workbench.core.plan.needs import Needs
 from agent_workbench.core.ports.stores import SessionStore
 from agent_workbench.core.ports.task_queue import ENDED, QueuedTask
-from agent_workbench.core.queue.routing import unmet_needs
-from agent_workbench.core.queue.workers import Fleet, WorkerPresence, WorkerRecord
 from agent_workbench.core.session_request import Invocation
+from agent_workbench.core.task_routing import unmet_needs
+from agent_workbench.core.workers import Fleet, WorkerPresence, WorkerRecord
 from agent_workbench.subjects.dispatch.approval_calls import PlanApprovals
 from agent_workbench.subjects.dispatch.preparation import Dispatch, PlanApproval, TaskRemark, prepare
 from agent_workbench.subjects.dispatch.progress import (

@@ -9,8 +9,8 @@ from msgspec import Struct
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.inbox import Reference, parse_reference
 from agent_workbench.core.plan import Task, TaskOrigin
-from agent_workbench.core.queue.result import read_source
 from agent_workbench.core.settings.worker import ForgeKind
+from agent_workbench.core.task_result import read_source
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, sanitize_whole, without_chat_markers
 
 _RETRY = re.compile(r"task-[0-9]{1,9}-retry-([0-9]{1,19})", re.ASCII)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from agent_workbench.core.ids import SessionId
     from agent_workbench.core.inbox import InboxItem
     from agent_workbench.core.ports.forge import AnnotatedTag
-    from agent_workbench.core.queue.result import TaskResult
     from agent_workbench.core.settings import Settings
+    from agent_workbench.core.task_result import TaskResult
     from agent_workbench.subjects.forge.link_calls import ForgeLink
 
 REPORT_SECONDS = 240.0

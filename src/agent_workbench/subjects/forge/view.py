@@ -9,10 +9,10 @@ from agent_workbench.core.checks.results import CheckResult
 from agent_workbench.core.events import ChatReplied, CodeRetrieved, UserSaid
 from agent_workbench.core.inbox import InboxItem
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.queue.result import CheckOutcome, TaskResult
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.state.steps import steps_of
 from agent_workbench.core.state.work import Chat
+from agent_workbench.core.task_result import CheckOutcome, TaskResult
 from agent_workbench.core.text.amounts import counted_text, dollars_text
 from agent_workbench.core.text.markdown import cell, code, fenced, plain
 from agent_workbench.subjects.inbox.view import proposal_text, view_inbox

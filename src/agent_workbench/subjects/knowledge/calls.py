@@ -150,7 +150,7 @@ async def park_notes(invocation: Invocation, notes: Sequence[OfferedNote], origi
     Raises `UsageError` for notes that cannot be offered, or while `MOST_WAITING` wait already, and `StorageError`.
     """
     from agent_workbench.api.sessions.offered_notes import close_notes, open_notes, settle_offer
-    from agent_workbench.core.intents.outcomes import Refused
+    from agent_workbench.core.outcomes import Refused
     from agent_workbench.engine.knowledge.offers import offer_notes
     from agent_workbench.subjects.inbox.calls import opened_inbox
 

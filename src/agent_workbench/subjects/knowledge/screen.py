@@ -6,9 +6,9 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from agent_workbench.core.intents import FindNotes, Intent, OfferNotes
-from agent_workbench.core.intents.outcomes import NotesFound, Outcome, Refused
 from agent_workbench.core.knowledge import KnowledgeHit, KnowledgeNote, read_head
 from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.outcomes import NotesFound, Outcome, Refused
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.amounts import counted_text

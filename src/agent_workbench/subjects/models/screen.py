@@ -7,9 +7,9 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from agent_workbench.core.intents import Intent, ListModels, LoadModel, SwitchModel, UnloadModel
-from agent_workbench.core.intents.outcomes import Accepted, ModelsListed, Outcome, Refused
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.local_models import FoundServer, ListedModel, ModelStatus
+from agent_workbench.core.outcomes import Accepted, ModelsListed, Outcome, Refused
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 from agent_workbench.tui.bars.bar import hint_line

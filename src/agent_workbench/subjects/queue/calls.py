@@ -18,11 +18,11 @@ from agent_workbench.core.plan import Task, TaskOrigin
 from agent_workbench.core.plan.needs import Needs
 from agent_workbench.core.ports.repo_files import Plans
 from agent_workbench.core.ports.task_queue import ENDED, ProjectQueue, QueuedTask, QueueState
-from agent_workbench.core.queue.routing import unmet_needs
-from agent_workbench.core.queue.workers import Fleet
 from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.skills import choosable
+from agent_workbench.core.task_routing import unmet_needs
 from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.core.workers import Fleet
 from agent_workbench.core.yaml_documents import DocumentError, decode_document
 from agent_workbench.subjects.queue.wiring import (
     DEFAULT_PROJECT,

@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path, PurePath
 
 from agent_workbench.core.errors import StorageError
-from agent_workbench.core.queue.result import RESULT_SUFFIX
+from agent_workbench.core.task_result import RESULT_SUFFIX
 from agent_workbench.system.atomic_files import storage_error, sync_file, write_all
 from agent_workbench.system.command_bounds import check_record
 from agent_workbench.system.folder_trees import open_regular

@@ -23,7 +23,7 @@ from agent_workbench.core.errors import LockedError, UsageError
 from agent_workbench.core.ids import NO_SESSION, SessionId
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim
-from agent_workbench.core.queue.result import TaskResult, encode_result, no_task
+from agent_workbench.core.task_result import TaskResult, encode_result, no_task
 from agent_workbench.subjects.queue.files_adapter import (
     SUFFIXES,
     QueueFiles,

@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from agent_workbench.core.errors import StorageError
-from agent_workbench.core.queue.result import TaskResult, decode_result, encode_result
+from agent_workbench.core.task_result import TaskResult, decode_result, encode_result
 from agent_workbench.system.atomic_files import make_directories, storage_error, write_atomically
 from agent_workbench.system.command_bounds import check_record
 from agent_workbench.system.folder_trees import read_regular

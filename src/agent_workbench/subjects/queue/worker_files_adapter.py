@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from agent_workbench.core.errors import LockedError, StorageError, TrustError
-from agent_workbench.core.queue.workers import WorkerState
+from agent_workbench.core.workers import WorkerState
 from agent_workbench.system.atomic_files import make_directories, storage_error, write_atomically
 from agent_workbench.system.folder_trees import read_regular
 from agent_workbench.system.locks import FileLock, describe_holder, lock_holder

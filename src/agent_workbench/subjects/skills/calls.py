@@ -95,7 +95,7 @@ async def discipline_prompt(invocation: Invocation, consultant: str) -> tuple[st
 
     Raises `UsageError` for an unknown consultant, `SkillError` for a missing discipline.
     """
-    from agent_workbench.core.consult.requests import PROTOCOLS, consultant_named
+    from agent_workbench.core.consult_requests import PROTOCOLS, consultant_named
     from agent_workbench.engine.consult.context import RULE
 
     discipline = consultant_named(consultant).discipline

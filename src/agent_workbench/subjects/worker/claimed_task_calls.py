@@ -29,9 +29,9 @@ from agent_workbench.core.intents import Leave, PauseTask
 from agent_workbench.core.plan import Task, TaskOrigin, TaskStatus
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim, TaskQueue
-from agent_workbench.core.queue.result import ENDS, TaskResult
-from agent_workbench.core.queue.workers import WorkerJob
 from agent_workbench.core.session_request import SessionEnd
+from agent_workbench.core.task_result import ENDS, TaskResult
+from agent_workbench.core.workers import WorkerJob
 from agent_workbench.subjects.audit.calls import share_audit
 from agent_workbench.subjects.queue.wiring import queued_plan, read_definition
 from agent_workbench.subjects.worker.dispatcher_calls import LEASE_SECONDS, TAKEN

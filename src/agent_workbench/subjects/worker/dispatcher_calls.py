@@ -9,8 +9,8 @@ from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import LockedError, StorageError
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.ports.task_queue import TaskClaim, TaskQueue
-from agent_workbench.core.queue.workers import WorkerJob
 from agent_workbench.core.session_request import SessionEnd
+from agent_workbench.core.workers import WorkerJob
 
 LEASE_SECONDS = 120.0
 SHARED_LEASE_SECONDS = 40.0

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from msgspec import to_builtins
 
 from agent_workbench.core.database_report import DatabaseReport
-from agent_workbench.core.queue.workers import DispatchPause, Fleet, ServedModel, WorkerRecord
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.core.tools.strict_json import JsonValue
+from agent_workbench.core.workers import DispatchPause, Fleet, ServedModel, WorkerRecord
 from agent_workbench.subjects.inbox.view import age_text
 
 _TEXT_CHARS = 60

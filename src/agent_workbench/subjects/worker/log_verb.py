@@ -9,9 +9,9 @@ from typing import TextIO
 
 from agent_workbench.cli.output import drop_output, say_aside
 from agent_workbench.core.errors import StorageError, UsageError
-from agent_workbench.core.queue.workers import LogLevel, WorkerLine
 from agent_workbench.core.text.amounts import quoted
 from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.core.workers import LogLevel, WorkerLine
 
 MOST_CHARS = 2_000
 _ORDER = tuple(LogLevel)

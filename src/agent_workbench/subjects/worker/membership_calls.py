@@ -11,8 +11,8 @@ from agent_workbench.core.errors import StorageError, error_text
 from agent_workbench.core.events import ModelAnswered
 from agent_workbench.core.ports.machine import Machine
 from agent_workbench.core.ports.shared_state import WorkerRegistry
-from agent_workbench.core.queue.workers import BEAT_SECONDS, DispatchPause, Fleet, WorkerRecord
 from agent_workbench.core.settings.worker import WorkerSettings
+from agent_workbench.core.workers import BEAT_SECONDS, DispatchPause, Fleet, WorkerRecord
 from agent_workbench.subjects.worker.fleet_view import pause_text
 from agent_workbench.subjects.worker.outage_calls import Pauses, pause_seconds
 from agent_workbench.subjects.worker.parked_task_calls import WorkerLog

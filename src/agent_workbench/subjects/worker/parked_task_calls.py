@@ -12,8 +12,8 @@ from agent_workbench.core.plan import TaskOrigin
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.stores import Inbox, SessionStore
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskQueue
-from agent_workbench.core.queue.workers import LogLevel, WorkerLine
 from agent_workbench.core.session_request import SessionEnd
+from agent_workbench.core.workers import LogLevel, WorkerLine
 from agent_workbench.subjects.inbox.calls import RepoInbox
 
 WriteLine = Callable[[WorkerLine], None]

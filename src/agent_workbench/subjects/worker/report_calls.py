@@ -9,7 +9,7 @@ from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxItem
 from agent_workbench.core.plan import Task
 from agent_workbench.core.ports.task_queue import ENDED, TaskQueue
-from agent_workbench.core.queue.result import TaskResult
+from agent_workbench.core.task_result import TaskResult
 from agent_workbench.subjects.worker.parked_task_calls import WorkerLog
 
 if TYPE_CHECKING:  # loaded by the worker alone

@@ -10,8 +10,8 @@ from msgspec import Struct
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.events import ModelAnswered
 from agent_workbench.core.ports.model import Model
-from agent_workbench.core.queue.workers import ServedModel
 from agent_workbench.core.settings.models import SHORT_FORM
+from agent_workbench.core.workers import ServedModel
 
 ANSWER_SECONDS = 5.0
 """Longest wait for what an endpoint tells of itself."""

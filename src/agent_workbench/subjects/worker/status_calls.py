@@ -12,8 +12,8 @@ from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxItem
 from agent_workbench.core.plan import TaskOrigin
 from agent_workbench.core.ports.task_queue import ProjectQueue, QueuedTask, QueueState
-from agent_workbench.core.queue.workers import ParkedTask, RunningTask, WorkerReport
 from agent_workbench.core.session_request import Invocation
+from agent_workbench.core.workers import ParkedTask, RunningTask, WorkerReport
 from agent_workbench.subjects.inbox.calls import repo_inbox
 from agent_workbench.subjects.inbox.view import view_inbox
 from agent_workbench.subjects.queue.wiring import in_database, project_queue, queue_folder

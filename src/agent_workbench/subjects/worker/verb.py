@@ -130,7 +130,7 @@ def configure_remove(below: "Verbs") -> None:
 def show(options: argparse.Namespace) -> int:
     """Print workers; 1 if none of them could take a task with the needs that the flags say."""
     from agent_workbench.core.plan.needs import Needs
-    from agent_workbench.core.queue.routing import able_workers, unmet_needs
+    from agent_workbench.core.task_routing import able_workers, unmet_needs
     from agent_workbench.subjects.queue.calls import registered_fleet
     from agent_workbench.subjects.worker.fleet_view import fleet_document, fleet_lines
 
@@ -197,7 +197,7 @@ def configure(verb: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Run the worker; the exit codes are those of `agent run`."""
-    from agent_workbench.core.queue.schedule import parse_schedule
+    from agent_workbench.core.schedule import parse_schedule
     from agent_workbench.subjects.worker.run_calls import WorkerOptions
 
     if not (options.once or options.watch or options.schedule):

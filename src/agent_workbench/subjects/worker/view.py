@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from agent_workbench.core.queue.workers import ParkedTask, RunningTask, WorkerJob, WorkerReport, WorkerState
 from agent_workbench.core.text.amounts import counted_text, dollars_text
 from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.core.workers import ParkedTask, RunningTask, WorkerJob, WorkerReport, WorkerState
 from agent_workbench.subjects.inbox.view import age_text
 from agent_workbench.subjects.worker.fleet_view import pause_text
 

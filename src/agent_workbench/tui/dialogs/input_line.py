@@ -13,10 +13,11 @@ from textual.widget import Widget
 from textual.widgets import Static, TextArea
 from textual.worker import Worker
 
-from agent_workbench.core.consult.requests import CONSULTANTS, OFFERED
+from agent_workbench.core.consult_requests import CONSULTANTS, OFFERED
 from agent_workbench.core.custom_prompts import NamedCall, named_call
 from agent_workbench.core.intents import MOST_SAID_CHARS, CompleteCode, Intent, ListPrompts, ListSkills
-from agent_workbench.core.intents.outcomes import (
+from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.outcomes import (
     Accepted,
     CodeCompleted,
     Outcome,
@@ -26,7 +27,6 @@ from agent_workbench.core.intents.outcomes import (
     SkillsListed,
     TaskDrafted,
 )
-from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import TaskDraft
 from agent_workbench.core.text.mentions import mention_of, open_mention
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line

@@ -7,8 +7,8 @@ from textual.message import Message
 from textual.widget import Widget
 
 from agent_workbench.core.history.mode_approvals import PastActions
-from agent_workbench.core.intents.outcomes import Outcome, PastActionsFound, Refused
 from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.outcomes import Outcome, PastActionsFound, Refused
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.rules.matching import RuleScope, StoredRule, offered_rules

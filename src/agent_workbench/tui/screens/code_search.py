@@ -6,8 +6,8 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from agent_workbench.core.intents import FindCode, Intent
-from agent_workbench.core.intents.outcomes import CodeFound, Outcome, Refused
 from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.outcomes import CodeFound, Outcome, Refused
 from agent_workbench.core.text.sanitizer import sanitize
 from agent_workbench.tui.bars.bar import hint_line
 from agent_workbench.tui.dialogs.dialog import Dialog, prompt_lock_reason

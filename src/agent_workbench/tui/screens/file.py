@@ -8,7 +8,7 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
-from agent_workbench.core.intents.outcomes import FileOpened, Outcome, Refused
+from agent_workbench.core.outcomes import FileOpened, Outcome, Refused
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 from agent_workbench.tui.bars.bar import hint_line
 from agent_workbench.tui.dialogs.dialog import Dialog

@@ -8,8 +8,8 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from agent_workbench.core.intents import Intent, PauseTask, PreviewPrompt
-from agent_workbench.core.intents.outcomes import Outcome, PromptPreviewed, Refused
 from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.outcomes import Outcome, PromptPreviewed, Refused
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.state.session_state import Phase, SessionState
 from agent_workbench.core.text.sanitizer import sanitize_line

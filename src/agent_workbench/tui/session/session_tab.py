@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from textual.message import Message
 
 from agent_workbench.core.intents import Intent, Leave, StopAnswer
-from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.live import SessionUpdate
+from agent_workbench.core.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.tui.bars.gate_bar import GateBar
 from agent_workbench.tui.bars.replay_bar import ReplayBar

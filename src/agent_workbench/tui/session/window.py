@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from agent_workbench.core.history.summaries import PastSessions
     from agent_workbench.core.intents import Intent
-    from agent_workbench.core.intents.outcomes import Outcome
     from agent_workbench.core.live import SessionUpdate
+    from agent_workbench.core.outcomes import Outcome
     from agent_workbench.core.ports.forge import PullRequests
     from agent_workbench.core.ports.machine import Clock
     from agent_workbench.core.ports.session_host import SessionHost

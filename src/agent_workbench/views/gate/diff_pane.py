@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from agent_workbench.core.live import LeftRunning, SessionUpdate
 from agent_workbench.core.patch.alignment import shared_blocks
-from agent_workbench.core.patch.rewrite.answer_body import read_unfinished
+from agent_workbench.core.patch.rewritten_pieces import read_unfinished
 from agent_workbench.core.proposals import (
     Proposal,
 )

@@ -11,8 +11,8 @@ from agent_workbench.core.events import (
     Recorded,
     SkillsChosen,
 )
-from agent_workbench.core.intents.outcomes import PromptPreviewed
 from agent_workbench.core.model import Purpose
+from agent_workbench.core.outcomes import PromptPreviewed
 from agent_workbench.core.state.prompt_reads import PromptReads, reads_of, reusable_figures
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.core.state.work import Chat

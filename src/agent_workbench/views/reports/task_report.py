@@ -10,11 +10,11 @@ from agent_workbench.core.events import ModelAnswered, PlaybookFinished, StepUnd
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import COMMIT, POLICY, Verdict
-from agent_workbench.core.queue.result import ENDS, CheckOutcome, PlaybookOutcome, TaskResult
 from agent_workbench.core.repo.workspace import FileStat, MergeOutcome
 from agent_workbench.core.state.applied_diffs import applied_diffs
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.core.state.steps import decisions_of, newest_steps
+from agent_workbench.core.task_result import ENDS, CheckOutcome, PlaybookOutcome, TaskResult
 from agent_workbench.views.transcript.model_blocks import split_answer
 
 OUTSIDE = "outside of the session"

@@ -50,7 +50,7 @@ from agent_workbench.core.intents import (
     UndoStep,
     UnloadModel,
 )
-from agent_workbench.core.intents.outcomes import (
+from agent_workbench.core.outcomes import (
     Accepted,
     CodeCompleted,
     ModelsListed,
@@ -60,7 +60,7 @@ from agent_workbench.core.intents.outcomes import (
     SkillsListed,
     TaskDrafted,
 )
-from agent_workbench.core.intents.plan import (
+from agent_workbench.core.plan_intents import (
     AddTask,
     ArrangePlan,
     BlockTask,

@@ -1,11 +1,11 @@
 """Intents that ask a consultant: review, debug, spec; and those about notes: offer, search, edit."""
 
-from agent_workbench.core.consult.requests import ConsultRequest
+from agent_workbench.core.consult_requests import ConsultRequest
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.intents import AskConsultant, EditNote, FindNotes, OfferNotes
-from agent_workbench.core.intents.outcomes import Accepted, NotesFound, Outcome, Refused
 from agent_workbench.core.knowledge import KnowledgeHit, KnowledgeNote, note_path
 from agent_workbench.core.live import Consulting
+from agent_workbench.core.outcomes import Accepted, NotesFound, Outcome, Refused
 from agent_workbench.engine.consult.consultation import consult, purpose_of
 from agent_workbench.engine.consult.context import consult_context
 from agent_workbench.engine.knowledge.offers import offer_notes, offer_rejections

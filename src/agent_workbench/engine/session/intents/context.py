@@ -11,8 +11,8 @@ from agent_workbench.core.events import (
     UserSaid,
 )
 from agent_workbench.core.intents import MOST_SAID_CHARS, ChooseSkill, CompactContext, DropChunk, PinChunk, SayToModel
-from agent_workbench.core.intents.outcomes import Accepted, Outcome, PromptPreviewed, Refused
 from agent_workbench.core.model import Purpose
+from agent_workbench.core.outcomes import Accepted, Outcome, PromptPreviewed, Refused
 from agent_workbench.core.state.prompt_reads import is_switched_since, reading_speed
 from agent_workbench.core.state.session_state import ENDED, Phase, TaskRun
 from agent_workbench.core.state.work import Chat

@@ -14,7 +14,7 @@ from agent_workbench.core.events import (
     TroubleMet,
 )
 from agent_workbench.core.intents import LoadModel, SwitchModel, UnloadModel
-from agent_workbench.core.intents.outcomes import Accepted, Outcome, Refused
+from agent_workbench.core.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.state.session_state import ENDED, SessionState
 from agent_workbench.core.state.work import Chat

@@ -5,8 +5,9 @@ from contextlib import suppress
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.events import Author, PlanAsked, PlanRead, TaskStatusChanged
 from agent_workbench.core.ids import ProposalId
-from agent_workbench.core.intents.outcomes import Accepted, Outcome, PlanOpened, Refused, TaskAdded
-from agent_workbench.core.intents.plan import (
+from agent_workbench.core.outcomes import Accepted, Outcome, PlanOpened, Refused, TaskAdded
+from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.plan_intents import (
     AddTask,
     ArrangePlan,
     BlockTask,
@@ -16,7 +17,6 @@ from agent_workbench.core.intents.plan import (
     PlanChange,
     ProposePlan,
 )
-from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.engine.chat.chat_intents import IS_CHAT

@@ -1,6 +1,6 @@
 """Tool `consult`: ask a consultant; its answer is an observation and nothing more."""
 
-from agent_workbench.core.consult.requests import (
+from agent_workbench.core.consult_requests import (
     FILES,
     OFFERED,
     ROOT,

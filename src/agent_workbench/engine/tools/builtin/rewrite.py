@@ -9,9 +9,9 @@ from agent_workbench.core.errors import PatchError, VainChange
 from agent_workbench.core.events import PatchApplied
 from agent_workbench.core.patch.comparison import compare_contents
 from agent_workbench.core.patch.diff_text import DIFF_BEGINS, render_patch
+from agent_workbench.core.patch.file_piece import FilePiece, RewrittenFile, rewrite_file
 from agent_workbench.core.patch.paths import shown
-from agent_workbench.core.patch.rewrite.answer_body import RewrittenPiece, read_rewrites
-from agent_workbench.core.patch.rewrite.file_piece import FilePiece, RewrittenFile, rewrite_file
+from agent_workbench.core.patch.rewritten_pieces import RewrittenPiece, read_rewrites
 from agent_workbench.core.patch.values import FileChange, FileContent
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.repo.retrieval import Chunk

@@ -2,8 +2,8 @@
 
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import AskConsultant, EditNote, StopConsultation
-from agent_workbench.core.intents.outcomes import Refused
 from agent_workbench.core.knowledge import KnowledgeNote
+from agent_workbench.core.outcomes import Refused
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.tui.panes.plan import PlanPane

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from agent_workbench.core.consult.requests import OFFERED
+from agent_workbench.core.consult_requests import OFFERED
 from agent_workbench.core.custom_prompts import named_call
 from agent_workbench.core.events import UserSaid
 from agent_workbench.core.ids import TaskId
@@ -16,9 +16,9 @@ from agent_workbench.core.intents import (
     StartTask,
     UndoStep,
 )
-from agent_workbench.core.intents.outcomes import Outcome, PromptExpanded, Refused, TaskAdded, TaskDrafted
-from agent_workbench.core.intents.plan import AddTask, DraftTask, OpenPlan
+from agent_workbench.core.outcomes import Outcome, PromptExpanded, Refused, TaskAdded, TaskDrafted
 from agent_workbench.core.plan import Task, TaskDraft
+from agent_workbench.core.plan_intents import AddTask, DraftTask, OpenPlan
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.applied_diffs import last_applied_diff

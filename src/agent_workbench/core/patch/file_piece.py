@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.file_lines import FileLines, LineEdit, line_end
+from agent_workbench.core.patch.left_out_text import with_left_out
 from agent_workbench.core.patch.paths import shown
-from agent_workbench.core.patch.rewrite.left_out import with_left_out
 from agent_workbench.core.patch.values import FileContent
 
 BOM = "\ufeff"

@@ -5,7 +5,7 @@ import pytest
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.plan import TaskOrigin, TaskStatus
-from agent_workbench.core.queue.result import CheckOutcome, TaskResult, decode_result, encode_result, no_task
+from agent_workbench.core.task_result import CheckOutcome, TaskResult, decode_result, encode_result, no_task
 
 FULL = TaskResult(
     task="T-1",

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_workbench.core.errors import PartialRewrite
-from agent_workbench.core.patch.rewrite.left_out import is_unwritten, with_left_out
+from agent_workbench.core.patch.left_out_text import is_unwritten, with_left_out
 
 HEADS = {  # A definition with its body, by language; `{}` is its name, then what it returns.
     "py": "# Gives {0}.\n@cache\ndef {0}(\n    a,\n):\n    b = 1\n\n    return {1}",

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from agent_workbench.core.errors import PatchError
-from agent_workbench.core.patch.rewrite.answer_body import fence_for, read_rewrites
-from agent_workbench.core.patch.rewrite.file_piece import BOM, FilePiece, locate, rewrite_file
-from agent_workbench.core.patch.rewrite.piece_grammar import piece_rules
+from agent_workbench.core.patch.file_piece import BOM, FilePiece, locate, rewrite_file
+from agent_workbench.core.patch.piece_grammar import piece_rules
+from agent_workbench.core.patch.rewritten_pieces import fence_for, read_rewrites
 from agent_workbench.core.patch.values import FileContent
 from tests.gbnf_sampler import sample
 

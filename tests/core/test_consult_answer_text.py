@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_workbench.core.consult.findings import MAX_ANSWER_CHARS, bounded, without_stray_json
+from agent_workbench.core.consult_findings import MAX_ANSWER_CHARS, bounded, without_stray_json
 
 REPORT = '```json\n{\n  "status": "ok",\n  "phase": "review"\n}\n```'
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_workbench.core.consult.findings import (
+from agent_workbench.core.consult_findings import (
     MAX_FINDINGS,
     Severity,
     counted_notes,

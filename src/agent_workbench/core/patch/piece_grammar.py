@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from agent_workbench.core.patch.grammar import name_spelling
-from agent_workbench.core.patch.grammar.grammar_rules import GrammarRules
-from agent_workbench.core.patch.rewrite.answer_body import NEW_FILE, PIECE, fence_for
-from agent_workbench.core.patch.rewrite.file_piece import FilePiece
+from agent_workbench.core.patch import name_spelling
+from agent_workbench.core.patch.file_piece import FilePiece
+from agent_workbench.core.patch.grammar_rules import GrammarRules
+from agent_workbench.core.patch.rewritten_pieces import NEW_FILE, PIECE, fence_for
 from agent_workbench.core.text.gbnf import literal
 
 LEAST_LINES, GROWTH = 60, 2

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from msgspec import Struct, field
 
 from agent_workbench.core.patch.file_lines import FileLines
-from agent_workbench.core.patch.grammar.grammar_rules import GrammarRules, Trie, TrieRules, with_text
+from agent_workbench.core.patch.grammar_rules import GrammarRules, Trie, TrieRules, with_text
 from agent_workbench.core.patch.values import NO_NEWLINE, FileContent
 from agent_workbench.core.text.gbnf import literal
 

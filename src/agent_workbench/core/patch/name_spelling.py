@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from msgspec import Struct, field
 
-from agent_workbench.core.patch.grammar.grammar_rules import GrammarRules
+from agent_workbench.core.patch.grammar_rules import GrammarRules
 from agent_workbench.core.patch.paths import fold_path
 from agent_workbench.core.text.gbnf import literal
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.core.patch.grammar.diff_grammar import EditScope, diff_rules
-from agent_workbench.core.patch.grammar.hunk_rules import EditableFile, editable, text_lines
+from agent_workbench.core.patch.diff_grammar import EditScope, diff_rules
+from agent_workbench.core.patch.hunk_rules import EditableFile, editable, text_lines
 from agent_workbench.core.patch.values import FileContent, PatchBounds
 from agent_workbench.engine.runtime.scope import PROTECTED_GLOBS
 from tests.adapters.llama_cpp.grammar_oracle import fits, grammar_oracle
@@ -229,7 +229,7 @@ def test_nothing_to_change_is_no_grammar() -> None:
 
 
 def test_a_grammar_of_120_lines_in_a_large_repository_is_small() -> None:
-    root = Path(__file__).parents[4]
+    root = Path(__file__).parents[3]
     sources = sorted((root / "src").rglob("*.py"))
     large = [each for each in sources if each.read_bytes().count(b"\n") > 200][:6]
     paths = tuple(str(each.relative_to(root)) for each in sorted(root.glob("[!.]*/**/*.py")))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_workbench.core.consult.requests import (
+from agent_workbench.core.consult_requests import (
     CONSULTANTS,
     MAX_FIELD_CHARS,
     ConsultRequest,

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from agent_workbench.core.plan.needs import Needs
-from agent_workbench.core.queue.routing import RoutableTask, RoutingDecision, RoutingOutcome, fits, route, unmet_needs
-from agent_workbench.core.queue.workers import Gpu, MachineResources, ServedModel, WorkerRecord
+from agent_workbench.core.task_routing import RoutableTask, RoutingDecision, RoutingOutcome, fits, route, unmet_needs
+from agent_workbench.core.workers import Gpu, MachineResources, ServedModel, WorkerRecord
 
 NOW = "2026-01-02T03:04:05.000000Z"
 LONG_AGO = "2026-01-02T03:02:34.000000Z"

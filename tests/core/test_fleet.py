@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.core.queue.workers import DispatchPause, Fleet, MachineResources, WorkerPresence, WorkerRecord
+from agent_workbench.core.workers import DispatchPause, Fleet, MachineResources, WorkerPresence, WorkerRecord
 
 BEAT = "2026-01-02T03:04:00.000000Z"
 AT_90 = "2026-01-02T03:05:30.000000Z"

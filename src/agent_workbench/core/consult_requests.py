@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
-from agent_workbench.core.consult.attempts import ConsultAttempt
+from agent_workbench.core.consult_attempts import ConsultAttempt
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.text.amounts import did_you_mean, quoted
 

@@ -6,8 +6,8 @@ from agent_workbench.core.events.consult import OfferedNote
 from agent_workbench.core.history.replay_marks import MarkKind
 from agent_workbench.core.ids import ProposalId, TaskId
 from agent_workbench.core.inbox import InboxDecision
-from agent_workbench.core.intents.plan import PlanIntent
 from agent_workbench.core.patch.values import LeftOut
+from agent_workbench.core.plan_intents import PlanIntent
 from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.rules.matching import RuleScope
 from agent_workbench.core.settings import ApprovalMode, Permission, Rule

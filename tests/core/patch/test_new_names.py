@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from agent_workbench.core.patch.grammar.diff_grammar import EditScope, diff_rules
+from agent_workbench.core.patch.diff_grammar import EditScope, diff_rules
 from agent_workbench.core.patch.values import PatchBounds
-from tests.core.patch.grammar.test_diff_grammar import BOUNDS, check
+from tests.core.patch.test_diff_grammar import BOUNDS, check
 
 EXISTING = (
     "README.md",

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from agent_workbench.core.consult.attempts import ConsultAttempt
+from agent_workbench.core.consult_attempts import ConsultAttempt
 from agent_workbench.core.text.sanitizer import without_chat_markers
 from agent_workbench.core.tools.strict_json import JsonValue
 

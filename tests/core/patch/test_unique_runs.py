@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_workbench.core.patch.grammar import hunk_rules
-from agent_workbench.core.patch.grammar.hunk_rules import MAX_SHARED_LINES, SharedRuns, find_unique_runs
+from agent_workbench.core.patch import hunk_rules
+from agent_workbench.core.patch.hunk_rules import MAX_SHARED_LINES, SharedRuns, find_unique_runs
 
 
 def runs_of(shared: SharedRuns, depth: int = 0) -> set[tuple[int, int]]:

@@ -1,1 +1,0 @@
-"""Consultants: what can be asked of each, the prompt made of it, attempts, findings and the log of a session."""

@@ -1,1 +1,0 @@
-"""GBNF grammar of the diffs that apply to the files as they are now."""

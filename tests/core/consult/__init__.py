@@ -1,1 +1,0 @@
-"""Consultants as values: requests, attempts, findings, the log."""
