@@ -64,7 +64,7 @@ def test_the_package_itself_loads_nothing_of_ours() -> None:
 
 def test_the_first_frame_of_the_screen_waits_for_nothing_that_a_key_or_the_session_loads() -> None:
     probe = (
-        "import json, sys, agent_workbench.cli.front_end, agent_workbench.api.records.repo_sessions, "
+        "import json, sys, agent_workbench.cli.front_end, agent_workbench.api.repo_sessions, "
         "agent_workbench.api.sessions.session_host, agent_workbench.tui.app; print(json.dumps(sorted(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, timeout=60, check=True)

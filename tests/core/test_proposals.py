@@ -109,7 +109,7 @@ def test_every_field_is_known() -> None:
         *OTHER_CALLS,
         "method",  # in the hash unless it is None
         "methods",
-        "reviewed",  # in the hash unless it is None: tests/engine/approval/test_reviewed_files.py
+        "reviewed",  # in the hash unless it is None: tests/engine/test_reviewed_files.py
         "id",
         "step",
         "paths",

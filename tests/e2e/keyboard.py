@@ -6,8 +6,8 @@ from textual.pilot import Pilot
 
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.state.session_state import SessionState
-from agent_workbench.engine.approval.policy import ruling
 from agent_workbench.engine.flow import AwaitGo, Decide, Idle, next_move
+from agent_workbench.engine.policy import ruling
 from agent_workbench.tui.app import WorkbenchApp
 from agent_workbench.tui.bars.gate_bar import GateBar
 from agent_workbench.tui.dialogs.task_draft import TaskDraftDialog

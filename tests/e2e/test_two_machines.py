@@ -14,7 +14,7 @@ import psycopg
 import pytest
 from msgspec import Struct
 
-from agent_workbench.api.records.proofs import prove_commit
+from agent_workbench.api.proofs import prove_commit
 from agent_workbench.core.history.journal_proof import Proof
 from agent_workbench.core.session_request import Invocation
 from tests.adapters.git.fingerprint import fingerprint

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from agent_workbench.engine.approval.policy import TRUSTED
+from agent_workbench.engine.policy import TRUSTED
 from tests.e2e.calc import FILES, GOOD, PLAN, calc_repo
 from tests.e2e.machine import Done, Machine, bodies, journal_lines
 from tests.e2e.terminal import in_terminal

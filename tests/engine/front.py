@@ -23,8 +23,8 @@ from agent_workbench.core.ports.session_host import SessionHandle
 from agent_workbench.core.proposals import Proposal, shown_sha
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import Phase
-from agent_workbench.engine.approval.policy import ruling
 from agent_workbench.engine.flow import AwaitRetry, Idle, next_move
+from agent_workbench.engine.policy import ruling
 from agent_workbench.engine.runtime.intent_queue import IntentQueue
 from agent_workbench.engine.session.live_session import LiveSession
 from tests.engine.stage import T1, Stage

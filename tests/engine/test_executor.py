@@ -43,7 +43,7 @@ from agent_workbench.core.settings import Approval, Approvals, Limits, Permissio
 from agent_workbench.core.settings.models import ModelSettings
 from agent_workbench.engine.prompt.prompt_size import MARK_TOKENS, summary_tokens
 from agent_workbench.engine.prompt.prompt_text import SUMMARY
-from agent_workbench.engine.replay.rerun import rerun
+from agent_workbench.engine.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended
 from agent_workbench.engine.task.task_start import start_task
 from tests.adapters.git.fingerprint import fingerprint

@@ -12,7 +12,7 @@ import pytest
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.session_request import Invocation
 from agent_workbench.mcp.resources import Resources
-from agent_workbench.mcp.tools.served_tool import Arguments, FailedCall, JsonObject, ServedTool, schema_of
+from agent_workbench.mcp.served_tool import Arguments, FailedCall, JsonObject, ServedTool, schema_of
 from agent_workbench.server_process import InertHandler
 
 pytestmark = pytest.mark.xdist_group("mcp")

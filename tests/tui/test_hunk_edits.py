@@ -11,7 +11,7 @@ from agent_workbench.core.patch.selection import leave_out
 from agent_workbench.core.patch.values import HunkFate, LeftOut, selectable_ids
 from agent_workbench.core.proposal_kinds import DiffProposal
 from agent_workbench.core.settings import Permission
-from agent_workbench.engine.approval.partial_approval import part_of, verdicts
+from agent_workbench.engine.partial_approval import part_of, verdicts
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import LARGE, SMALL, driving

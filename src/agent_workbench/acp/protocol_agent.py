@@ -184,7 +184,7 @@ class ProtocolAgent:
             turn.cancel()
 
     async def _take_up(self, cwd: str, name: str, *, shown: bool) -> EditorThread:
-        from agent_workbench.api.records.session_queries import recorded_events
+        from agent_workbench.api.session_queries import recorded_events
 
         thread = await self._add(cwd, session_id(name))
         try:
@@ -267,7 +267,7 @@ def _invalid(why: str) -> RequestError:
 
 async def listed_sessions(host: LocalSessionHost, cwd: str, cursor: str | None) -> wire.ListSessionsResponse:
     """Return a page of the sessions that can be loaded; the cursor is the name of the last one before it."""
-    from agent_workbench.api.records.session_queries import session_summaries
+    from agent_workbench.api.session_queries import session_summaries
 
     found = [each for each in await session_summaries(host.invocation) if each.events and not each.problem]
     begin = 0

@@ -60,7 +60,7 @@ async def explain_task(invocation: Invocation, named: str) -> PolicyTrial:
 
     Raises `ConfigError` for a faulty policy, `PlanError` for an unknown task or a faulty file.
     """
-    from agent_workbench.engine.approval.policy import tasks_of, try_proposal, try_session
+    from agent_workbench.engine.policy import tasks_of, try_proposal, try_session
     from agent_workbench.engine.tools.check_runs import check_list
 
     repo, settings = await trusted_repo(invocation)
@@ -150,7 +150,7 @@ async def _sessions(
 
     The second value is True for those of other tasks. Damaged journals are left out.
     """
-    from agent_workbench.engine.approval.policy import tasks_of
+    from agent_workbench.engine.policy import tasks_of
 
     summaries = [each for each in await store.summaries() if each.tasks and not each.problem]
     own = [each for each in summaries if task.id in each.tasks]

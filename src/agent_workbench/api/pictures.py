@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from agent_workbench.api.records.session_queries import replayed_events
+from agent_workbench.api.session_queries import replayed_events
 from agent_workbench.api.sessions.session_opening import replayed_session
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.session_request import Invocation
@@ -87,7 +87,7 @@ async def write_gates(invocation: Invocation, session: str, size: Size, folder: 
     Raises `StorageError` (also if a file exists), `UsageError`, `JournalError`.
     """
 
-    from agent_workbench.api.records.export import write_new
+    from agent_workbench.api.session_export import write_new
     from agent_workbench.system.atomic_files import make_directories, storage_error
     from agent_workbench.views.sessions.timeline import pictured_gates
 

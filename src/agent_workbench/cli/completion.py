@@ -103,7 +103,7 @@ async def _tasks(invocation: Invocation) -> list[str]:
 
 
 async def _sessions(invocation: Invocation) -> list[str]:
-    from agent_workbench.api.records.session_queries import session_names
+    from agent_workbench.api.session_queries import session_names
 
     return list(await session_names(invocation))
 

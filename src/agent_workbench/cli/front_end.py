@@ -57,8 +57,8 @@ async def open_screen(
     """
     ready = asyncio.Event()
     collecting = _collect_after(ready)
-    from agent_workbench.api.records.repo_sessions import RepoSessions
-    from agent_workbench.api.records.session_queries import named_session
+    from agent_workbench.api.repo_sessions import RepoSessions
+    from agent_workbench.api.session_queries import named_session
     from agent_workbench.api.sessions.followed_session import followed_if_held
     from agent_workbench.api.sessions.session_host import LocalSessionHost
 

@@ -25,10 +25,10 @@ from agent_workbench.core.text.amounts import did_you_mean, quoted
 from agent_workbench.core.tools.strict_json import JsonValue
 from agent_workbench.core.version import __version__
 from agent_workbench.http_server import EVERYWHERE, LOOPBACK, MAX_BODY_BYTES, BearerToken, RequestGuard, listen, serve
+from agent_workbench.mcp.knowledge_tools import note_resources
 from agent_workbench.mcp.prompts import listed_prompts, prompt_text
 from agent_workbench.mcp.resources import Resources, UnknownResource, session_resources
-from agent_workbench.mcp.tools.knowledge_tools import note_resources
-from agent_workbench.mcp.tools.served_tool import (
+from agent_workbench.mcp.served_tool import (
     BadArguments,
     FailedCall,
     JsonObject,
@@ -36,7 +36,7 @@ from agent_workbench.mcp.tools.served_tool import (
     by_name,
     check_arguments,
 )
-from agent_workbench.mcp.tools.served_tools import served_tools
+from agent_workbench.mcp.served_tools import served_tools
 from agent_workbench.server_process import bounded_line, end_process, first_end, log_to_stderr, take_pipe
 
 NAME = "agent-workbench"

@@ -100,7 +100,7 @@ async def _plan(invocation: Invocation) -> str:
 
 
 async def _sessions(invocation: Invocation) -> tuple[Listed, ...]:
-    from agent_workbench.api.records.session_queries import session_summaries
+    from agent_workbench.api.session_queries import session_summaries
 
     summaries = (await session_summaries(invocation))[:MOST_LISTED]
     return tuple(
@@ -115,6 +115,6 @@ async def _sessions(invocation: Invocation) -> tuple[Listed, ...]:
 
 
 async def _session(invocation: Invocation, name: str) -> str:
-    from agent_workbench.api.records.export import ExportFormat, export_session
+    from agent_workbench.api.session_export import ExportFormat, export_session
 
     return await export_session(invocation, session_id(name), ExportFormat.MARKDOWN)

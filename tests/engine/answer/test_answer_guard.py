@@ -10,7 +10,7 @@ from agent_workbench.core.model import Message, ModelFacts, ModelRequest, Role, 
 from agent_workbench.core.tools.spec import by_name
 from agent_workbench.engine.answer.answer_guard import AnswerGuard, AnswerStop
 from agent_workbench.engine.prompt.prompt_text import LOOPED
-from agent_workbench.engine.replay.rerun import rerun
+from agent_workbench.engine.rerun import rerun
 from agent_workbench.engine.tools.registry import builtin_specs
 from tests.engine.stage import ANSWER, FINISH, OPEN, a_stage, call, change
 from tests.engine.test_executor import run

@@ -23,8 +23,8 @@ from agent_workbench.core.settings import DEFAULT_TOOLS, PLAYBOOK_TOOLS, Retriev
 from agent_workbench.core.tools.spec import by_name
 from agent_workbench.engine.answer.grammar import reflexion_grammar, step_grammar, summary_grammar
 from agent_workbench.engine.answer.step_protocol import StepCall, read_step
-from agent_workbench.engine.approval.proposals import REFLEXION_PREFIX
 from agent_workbench.engine.prompt.prompt_text import EXAMPLES, rules
+from agent_workbench.engine.proposals import REFLEXION_PREFIX
 from agent_workbench.engine.session.unattended import run_unattended
 from agent_workbench.engine.tools.registry import builtin_specs, builtin_tools
 from tests.adapters.llama_cpp.answers import collect

@@ -38,7 +38,7 @@ from agent_workbench.engine.answer.grammar_choice import (
 )
 from agent_workbench.engine.session.unattended import run_unattended
 from agent_workbench.engine.task.task_start import start_task
-from agent_workbench.engine.tools.builtin.reading import MAX_CHOICES
+from agent_workbench.engine.tools.reading_tools import MAX_CHOICES
 from agent_workbench.engine.tools.registry import builtin_tools
 from tests.engine.stage import FINISH, OPEN, T1, a_stage, call, task
 from tests.fakes.ports import Cut, GivenChunks, Saying

@@ -11,9 +11,8 @@ from agent_workbench.core.intents import EditProposal
 from agent_workbench.core.patch.reader.patch_reader import parse_patch
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Approval, Approvals, Permission
-from agent_workbench.engine.replay.rerun import rerun
-from agent_workbench.engine.tools import commit
-from agent_workbench.engine.tools.builtin import write_diff
+from agent_workbench.engine.rerun import rerun
+from agent_workbench.engine.tools import commit, write_diff
 from tests.engine.front import in_front_of
 from tests.engine.stage import ANSWER, FINISH, OPEN, Stage, a_stage, call, change, diff, reflexion
 from tests.engine.test_executor import run

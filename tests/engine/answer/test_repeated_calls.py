@@ -13,7 +13,7 @@ from agent_workbench.core.intents import CompactContext, SayToModel, UndoStep
 from agent_workbench.core.settings import Approval, Approvals, Limits, Permission, Settings
 from agent_workbench.core.state.growing_tuple import GrowingTuple
 from agent_workbench.engine.answer.repeated_calls import ADVICE, AS_IN, loop_warning
-from agent_workbench.engine.replay.rerun import rerun
+from agent_workbench.engine.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended
 from tests.engine.front import in_front_of
 from tests.engine.stage import FINISH, OPEN, T1, Stage, a_stage, call, change, task

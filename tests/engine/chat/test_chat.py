@@ -57,7 +57,7 @@ from agent_workbench.engine.chat.chat_intents import IS_CHAT
 from agent_workbench.engine.chat.chat_prompt import LAST_CALL, SHORTENED, VERSION, WITHOUT_TOOLS
 from agent_workbench.engine.chat.chat_request import MOST_CODE_TOKENS
 from agent_workbench.engine.flow import Idle, Recover, next_move
-from agent_workbench.engine.replay.rerun import rerun
+from agent_workbench.engine.rerun import rerun
 from tests.engine.front import Front, in_front_of
 from tests.engine.stage import T1, Stage, a_stage, call, reopened
 from tests.fakes.hooks import ScriptedHooks

@@ -24,7 +24,7 @@ from agent_workbench.engine.consult.attempts import sent_messages
 from agent_workbench.engine.consult.consultation import consult
 from agent_workbench.engine.consult.context import ConsultContext
 from agent_workbench.engine.prompt.messages import prompt_sha
-from agent_workbench.engine.replay.rerun import rerun
+from agent_workbench.engine.rerun import rerun
 from tests.engine.stage import Stage, a_stage
 from tests.fakes.ports import Break, Hang, OneModel, Saying, SayingModel
 from tests.fakes.stores import MemoryKnowledge

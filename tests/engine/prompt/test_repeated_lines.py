@@ -13,7 +13,7 @@ from agent_workbench.core.proposal_kinds import DiffProposal
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.engine.prompt.repeated_lines import is_as_written, split_repeated, without_repeated
-from agent_workbench.engine.replay.rerun import messages_of, prompts_of, rerun
+from agent_workbench.engine.rerun import messages_of, prompts_of, rerun
 from tests.engine.front import in_front_of
 from tests.engine.stage import ACCEPT, FINISH, OPEN, Stage, a_stage, call, change, diff, reflexion, task
 from tests.engine.test_executor import run

@@ -15,7 +15,7 @@ from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import shown_sha
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Approval, Limits, MemorySettings, Permission, Settings
-from agent_workbench.engine.replay.rerun import rerun
+from agent_workbench.engine.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended
 from agent_workbench.views.gate.gate_bar import view_gate
 from tests.engine.front import in_front_of

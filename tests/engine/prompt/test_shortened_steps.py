@@ -10,7 +10,7 @@ from agent_workbench.core import events as e
 from agent_workbench.core.intents import CompactContext
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Approval, Permission
-from agent_workbench.engine.replay.rerun import messages_of, prompts_of, rerun
+from agent_workbench.engine.rerun import messages_of, prompts_of, rerun
 from tests.engine.front import in_front_of
 from tests.engine.stage import OPEN, Stage, a_stage, call, change, reflexion, task
 from tests.fakes.ports import GivenChunks, Hang, Saying

@@ -11,10 +11,10 @@ from agent_workbench.core.model import Purpose
 from agent_workbench.core.plan import Task
 from agent_workbench.core.session_request import SessionEnd
 from agent_workbench.core.settings import Approval, Approvals, Permission, Settings
-from agent_workbench.engine.approval.policy import parking_reason
-from agent_workbench.engine.replay.rerun import rerun
+from agent_workbench.engine.policy import parking_reason
+from agent_workbench.engine.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended
-from agent_workbench.engine.tools.builtin.finish import NO_TEST
+from agent_workbench.engine.tools.finish_tool import NO_TEST
 from tests.engine.front import in_front_of
 from tests.engine.stage import ACCEPT, FINISH, OPEN, T1, Stage, a_stage, call, change
 

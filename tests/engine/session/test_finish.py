@@ -20,7 +20,7 @@ from agent_workbench.core.proposal_kinds import opened_by
 from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.session_request import SessionEnd
 from agent_workbench.core.settings import Approval, Approvals, Limits, Permission, Rule, Settings
-from agent_workbench.engine.replay.rerun import rerun
+from agent_workbench.engine.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended
 from tests.engine.front import in_front_of
 from tests.engine.killing import run_until_killed

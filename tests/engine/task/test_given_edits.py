@@ -22,7 +22,7 @@ from agent_workbench.core.plan import Constraints, PathScope, Task, TaskEdit, Ta
 from agent_workbench.core.proposals import APPLY_EDITS, CHECKS, COMMIT
 from agent_workbench.core.session_request import SessionEnd
 from agent_workbench.core.settings import Approval
-from agent_workbench.engine.replay.rerun import rerun
+from agent_workbench.engine.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended
 from tests.engine.killing import run_until_killed
 from tests.engine.stage import ANSWER, OPEN, T1, Stage, a_stage, diff, reopened, task

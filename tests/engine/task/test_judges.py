@@ -11,7 +11,7 @@ from agent_workbench.core.plan import PathScope, Task
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Approval, Approvals, Limits, Permission, Settings
 from agent_workbench.engine.answer.grammar_choice import choose_grammar
-from agent_workbench.engine.replay.rerun import rerun
+from agent_workbench.engine.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended
 from agent_workbench.engine.task.first_search import retrieve
 from agent_workbench.engine.task.task_start import start_task

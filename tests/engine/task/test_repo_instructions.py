@@ -11,7 +11,7 @@ from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.events import ContextCompacted, RepoInstructions, TaskStarted
 from agent_workbench.core.plan import PathScope, Task
 from agent_workbench.core.settings import Settings, SkillSettings
-from agent_workbench.engine.replay.rerun import rerun
+from agent_workbench.engine.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended
 from agent_workbench.engine.task.task_start import MAX_BYTES
 from tests.engine.stage import ACCEPT, FINISH, OPEN, T1, WRONG_ANSWER, Stage, a_stage, change

@@ -14,7 +14,7 @@ from agent_workbench.core.outcomes import Accepted, Refused
 from agent_workbench.core.plan import Budget, Constraints, PathScope
 from agent_workbench.core.settings import Settings, SkillSettings
 from agent_workbench.core.skills import SkillEntry, SkillQuery
-from agent_workbench.engine.replay.rerun import rerun
+from agent_workbench.engine.rerun import rerun
 from agent_workbench.engine.task.skill_choice import BY_USER, DROPPED, estimate_tokens, pick_skills
 from tests.engine.front import in_front_of
 from tests.engine.stage import OPEN, Stage, a_stage, call, task

@@ -18,7 +18,7 @@ from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.core.settings.extensions import ToolServerSettings
 from agent_workbench.core.state.work import Chat
 from agent_workbench.engine.chat.chat_context import start_chat
-from agent_workbench.engine.replay.rerun import rerun
+from agent_workbench.engine.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended
 from agent_workbench.subjects.mcp_client.server_tools_adapter import McpServer
 from agent_workbench.views.gate.gate_bar import GateAct, acts_for

@@ -30,7 +30,7 @@ from agent_workbench.core.state.file_pieces import OfferedPieces, meant_piece, o
 from agent_workbench.engine.answer.grammar_choice import WRITES
 from agent_workbench.engine.prompt.messages import build_parts
 from agent_workbench.engine.prompt.prompt_text import LOOPED
-from agent_workbench.engine.replay.rerun import rerun
+from agent_workbench.engine.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended
 from tests.engine.front import in_front_of
 from tests.engine.stage import FINISH, OPEN, T1, Stage, a_stage, call, reflexion

@@ -14,7 +14,7 @@ from agent_workbench.core.proposal_kinds import ScriptProposal
 from agent_workbench.core.rules.matching import offered_rules
 from agent_workbench.core.settings import DEFAULT_TOOLS, SKILL_TOOLS, Approval, Permission, Settings
 from agent_workbench.core.tools.skill_tools import SKILL_SPECS
-from agent_workbench.engine.replay.rerun import rerun
+from agent_workbench.engine.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended
 from agent_workbench.subjects.skills.tools_adapter import SkillTools
 from tests.engine.stage import FINISH, OPEN, T1, Stage, a_stage, call, change

@@ -26,7 +26,7 @@ from agent_workbench.core.proposal_kinds import KINDS
 from agent_workbench.core.proposals import KEEP_CHANGES, Verdict
 from agent_workbench.core.proposed_action import ToolCall
 from agent_workbench.core.settings import Approval, Approvals, Permission, Rule
-from agent_workbench.engine.replay.rerun import rerun
+from agent_workbench.engine.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended
 from tests.engine.front import in_front_of
 from tests.engine.killing import run_until_killed

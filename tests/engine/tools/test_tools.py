@@ -13,7 +13,7 @@ from agent_workbench.core.tools.arguments import Arguments, properties_of
 from agent_workbench.core.tools.shapes import StringShape
 from agent_workbench.engine.runtime.tool import REFUSALS, ToolResult
 from agent_workbench.engine.task.task_start import start_task
-from agent_workbench.engine.tools.builtin.reading import MAX_CHARS, MAX_FILES, MAX_HITS, MAX_LINES
+from agent_workbench.engine.tools.reading_tools import MAX_CHARS, MAX_FILES, MAX_HITS, MAX_LINES
 from agent_workbench.engine.tools.registry import builtin_specs, builtin_tools
 from tests.engine.stage import T1, Stage, a_stage, task
 

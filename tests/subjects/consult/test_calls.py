@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import pytest
 
-from agent_workbench.api.records.session_queries import session_summaries
+from agent_workbench.api.session_queries import session_summaries
 from agent_workbench.bootstrap.repo_context import RepoContext
 from agent_workbench.core.consult_requests import request_of
 from agent_workbench.core.errors import UsageError

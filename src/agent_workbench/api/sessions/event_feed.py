@@ -149,8 +149,8 @@ class Wait(Struct, frozen=True):
 
 def wait_of(state: SessionState) -> Wait:
     """Return what a session in this state waits for."""
-    from agent_workbench.engine.approval.policy import ruling  # engine and adapters are loaded by the calls
     from agent_workbench.engine.flow import AwaitGo, AwaitRetry, Decide, Idle, next_move
+    from agent_workbench.engine.policy import ruling  # engine and adapters are loaded by the calls
 
     match next_move(state):
         case Idle():

@@ -43,10 +43,10 @@ async def settle_notes(invocation: Invocation, session: SessionId) -> str:
 
 async def settle_offer(session: "SessionContext") -> ActionFinished | None:
     """Propose and decide what waits, by the inbox, policy and rules; return the end of what it wrote, if anything."""
-    from agent_workbench.engine.approval.policy import ruling
-    from agent_workbench.engine.approval.proposals import decide
     from agent_workbench.engine.executor import perform
     from agent_workbench.engine.flow import Decide, ProposeNotes, RunHook, TakePlan, WriteNotes, next_move
+    from agent_workbench.engine.policy import ruling
+    from agent_workbench.engine.proposals import decide
     from agent_workbench.engine.session.inbox import record_pending
 
     begun = session.state.seq

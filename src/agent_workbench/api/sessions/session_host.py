@@ -72,7 +72,7 @@ class LocalSessionHost:
 
                 return self._start(await followed_session(self.invocation, request.session, self._shared))
             case OpenMode.FORK:
-                from agent_workbench.api.records.fork import fork_session
+                from agent_workbench.api.session_fork import fork_session
 
                 child, _ = await fork_session(self.invocation, request.session, request.at)
                 return self._attend(SessionQuery(child), request.person)
@@ -233,7 +233,7 @@ def new_session_id() -> SessionId:
 
 
 async def _replay(invocation: Invocation, request: SessionRequest) -> LocalSession:
-    from agent_workbench.api.records.session_queries import replayed_events
+    from agent_workbench.api.session_queries import replayed_events
 
     at = request.at or 0
     return await replayed_session(await replayed_events(invocation, request.session, at), at=at)
@@ -243,7 +243,7 @@ async def _chat_query(invocation: Invocation, request: SessionRequest) -> Sessio
     """Return the query of a new chat or of an earlier one; raise `UsageError` for a session that is none."""
     if request.mode is not OpenMode.RESUME:
         return SessionQuery(fresh=True, chat=True, new_id=_new_id(request))
-    from agent_workbench.api.records.session_queries import named_chat
+    from agent_workbench.api.session_queries import named_chat
 
     return SessionQuery(await named_chat(invocation, request.session), chat=True)
 

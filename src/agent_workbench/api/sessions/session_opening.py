@@ -197,7 +197,7 @@ def _recorder(opened: "HeldSession", publisher: "UpdatePublisher", events: Event
 
 async def replayed_session(recorded: "Sequence[Recorded]", *, at: int = 0) -> LocalSession:
     """Return a replay that begins at event `at`."""
-    from agent_workbench.engine.replay.playback import Playback
+    from agent_workbench.engine.playback import Playback
     from agent_workbench.engine.runtime.publisher import UpdatePublisher
 
     updates, events = UpdateFeed(), EventFeed()

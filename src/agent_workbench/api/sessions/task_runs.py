@@ -119,7 +119,7 @@ class _Run:
 
 async def run_report(invocation: Invocation, session: SessionId) -> RunReport:
     """Return what the journal of a session says of its newest task; raise `UsageError` for an unknown session."""
-    from agent_workbench.api.records.session_queries import exported_events, session_summaries
+    from agent_workbench.api.session_queries import exported_events, session_summaries
     from agent_workbench.core.events.log_lines import log_line
     from agent_workbench.core.fold import fold_all
     from agent_workbench.subjects.inbox.calls import opened_inbox

@@ -42,7 +42,7 @@ def export(options: argparse.Namespace) -> int:
     if options.output is None:
         say_document(document)
         return ExitCode.DONE
-    from agent_workbench.api.records.export import write_new
+    from agent_workbench.api.session_export import write_new
 
     asyncio.run(write_new(options.output, document))
     say(f"written to {options.output}", to=sys.stderr)
@@ -66,7 +66,7 @@ async def _document(invocation: Invocation, options: argparse.Namespace) -> str:
         from agent_workbench.api.pictures import picture
 
         return await picture(invocation, options.session, at, size)
-    from agent_workbench.api.records.export import ExportFormat, export_session
+    from agent_workbench.api.session_export import ExportFormat, export_session
 
     return await export_session(invocation, options.session, ExportFormat(options.format))
 

@@ -33,7 +33,7 @@ def add(verbs: "Verbs") -> None:
 
 def fork(options: argparse.Namespace) -> int:
     """Fork a session and print how to continue the new one."""
-    from agent_workbench.api.records.fork import fork_session
+    from agent_workbench.api.session_fork import fork_session
 
     invocation = Invocation(Path.cwd(), os.environ, {})
     child, lines = asyncio.run(fork_session(invocation, options.session, event_number(options.at)))
@@ -48,7 +48,7 @@ def fork(options: argparse.Namespace) -> int:
 
 def compare(options: argparse.Namespace) -> int:
     """Print where two sessions diverge, their costs and outcomes, and the differences of their results."""
-    from agent_workbench.api.records.repo_sessions import compare_sessions
+    from agent_workbench.api.repo_sessions import compare_sessions
     from agent_workbench.views.reports.comparison import file_lines, parting_line, result_line, table_lines
 
     invocation = Invocation(Path.cwd(), os.environ, {})

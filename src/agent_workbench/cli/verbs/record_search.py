@@ -14,7 +14,7 @@ from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.text.sanitizer import sanitize_line
 
 if TYPE_CHECKING:
-    from agent_workbench.api.records.session_queries import FoundInSession
+    from agent_workbench.api.session_queries import FoundInSession
     from agent_workbench.cli.options import Verbs
 
 CLOSEST = 5
@@ -36,7 +36,7 @@ def execute(options: argparse.Namespace) -> int:
 
 
 async def _search(invocation: Invocation, asked: str, *, as_json: bool) -> int:
-    from agent_workbench.api.records.session_queries import closest_sessions, search_sessions
+    from agent_workbench.api.session_queries import closest_sessions, search_sessions
 
     count, exit_code = 0, ExitCode.DONE
     async for each in search_sessions(invocation, asked):

@@ -50,7 +50,7 @@ def execute(options: argparse.Namespace) -> int:
 
 async def rerun(invocation: Invocation, session: str, teller: "Teller") -> int:
     """Rebuild every prompt and parse every answer again; stop at the first difference."""
-    from agent_workbench.api.records.session_queries import rerun_session
+    from agent_workbench.api.session_queries import rerun_session
 
     for prompt in await rerun_session(invocation, session):
         if not teller.tell(prompt):
@@ -60,7 +60,7 @@ async def rerun(invocation: Invocation, session: str, teller: "Teller") -> int:
 
 async def against(invocation: Invocation, session: str, model: str, teller: "Teller") -> int:
     """Ask a live model every prompt again; stop at the first different answer."""
-    from agent_workbench.api.records.session_queries import session_against
+    from agent_workbench.api.session_queries import session_against
     from agent_workbench.cli.questions import Remarks
 
     async with aclosing(session_against(invocation, session, model, Remarks())) as prompts:

@@ -52,7 +52,7 @@ def configure(verb: argparse.ArgumentParser) -> None:
 
 def list_all(options: argparse.Namespace) -> int:
     """Print a line for each session."""
-    from agent_workbench.api.records.session_queries import session_summaries
+    from agent_workbench.api.session_queries import session_summaries
     from agent_workbench.views.sessions.session_tree import view_sessions
 
     summaries = asyncio.run(session_summaries(Invocation(Path.cwd(), os.environ, {})))
@@ -70,7 +70,7 @@ def list_all(options: argparse.Namespace) -> int:
 
 def take_over(options: argparse.Namespace) -> int:
     """Take over the sessions and worktrees of the repository that was copied here, or leave them for good."""
-    from agent_workbench.api.records.session_queries import take_over_sessions
+    from agent_workbench.api.session_queries import take_over_sessions
 
     invocation = Invocation(Path.cwd(), os.environ, {})
     former = asyncio.run(take_over_sessions(invocation, leave=options.leave))
@@ -81,7 +81,7 @@ def take_over(options: argparse.Namespace) -> int:
 
 def show(options: argparse.Namespace) -> int:
     """Print a line for each event of interest, or the receipt of one prompt."""
-    from agent_workbench.api.records.session_queries import recorded_events
+    from agent_workbench.api.session_queries import recorded_events
     from agent_workbench.core.events.log_lines import log_line, time_taken
 
     invocation = Invocation(Path.cwd(), os.environ, {})
@@ -97,7 +97,7 @@ def show(options: argparse.Namespace) -> int:
 
 def show_prompt(invocation: Invocation, options: argparse.Namespace) -> int:
     """Print the receipt of a prompt, with `--text` also its messages."""
-    from agent_workbench.api.records.session_queries import prompt_receipt
+    from agent_workbench.api.session_queries import prompt_receipt
     from agent_workbench.views.receipt.receipt import head_lines, table_lines
 
     view, messages = asyncio.run(prompt_receipt(invocation, options.session, _prompt_number(options.prompt)))
@@ -125,7 +125,7 @@ def _prompt_number(said: str) -> int:
 
 def verify(options: argparse.Namespace) -> int:
     """Print the proof of the journal; exit with 6 if something differs, with 1 if there is no anchor."""
-    from agent_workbench.api.records.proofs import prove_session
+    from agent_workbench.api.proofs import prove_session
     from agent_workbench.views.reports.proofs import journal_proof_lines, journal_summary
 
     proof = asyncio.run(prove_session(Invocation(Path.cwd(), os.environ, {}), options.session))

@@ -27,7 +27,7 @@ def configure(verb: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Print the proof; exit with 6 if something differs, with 1 if there is no anchor."""
-    from agent_workbench.api.records.proofs import prove_commit
+    from agent_workbench.api.proofs import prove_commit
     from agent_workbench.views.reports.proofs import commit_proof_lines, commit_summary
 
     proof = asyncio.run(prove_commit(Invocation(Path.cwd(), os.environ, {}), options.commit))

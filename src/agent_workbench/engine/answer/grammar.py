@@ -67,9 +67,9 @@ def step_grammar(
     """Return the grammar whose sentences are the steps that may be taken with these tools.
 
     With `replies` a reply to the user is a sentence too. `diff` are the rules of the diffs that may be written
-    (`core.patch.diff_grammar`), `pieces` those of the pieces that may be rewritten (`core.patch.piece_grammar`); without
-    them no tool that takes such a body is offered. `choices` holds, by tool, the values that its arguments may have now.
-    With a `thought` that is the only one.
+    (`core.patch.diff_grammar`), `pieces` those of the pieces that may be rewritten (`core.patch.piece_grammar`);
+    without them no tool that takes such a body is offered. `choices` holds, by tool, the values that its arguments may
+    have now. With a `thought` that is the only one.
     """
     rules = GrammarRules("v")
     values = ArgumentRules(rules)

@@ -8,9 +8,9 @@ from agent_workbench.core.state.work import Chat
 from agent_workbench.core.text.chat_form import split_chat_answer
 from agent_workbench.core.tools.spec import by_name
 from agent_workbench.engine.answer.step_protocol import StepCall, StepFault, grammar_ignored, read_step
-from agent_workbench.engine.approval.proposals import propose_draft
 from agent_workbench.engine.chat.chat_context import chat_context
 from agent_workbench.engine.chat.chat_prompt import most_calls
+from agent_workbench.engine.proposals import propose_draft
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.tool import REFUSALS
 

@@ -17,8 +17,8 @@ from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.mentions import mention_of, mentions
 from agent_workbench.core.tools.arguments import ArgumentFault, read_arguments
 from agent_workbench.core.tools.spec import by_name
-from agent_workbench.engine.approval.proposals import propose_draft
 from agent_workbench.engine.chat.chat_context import CONSULT, NO_TASK, TrackedFiles, chat_context
+from agent_workbench.engine.proposals import propose_draft
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.tool import REFUSALS, Tool
 from agent_workbench.engine.task.code_lookup import MentionedCode, read_mentions

@@ -25,12 +25,12 @@ from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.core.state.steps import decisions_of, newest_steps
 from agent_workbench.engine.answer.model_request import observe_model, record_failure, send
 from agent_workbench.engine.answer.step_protocol import ACTION_LINE
-from agent_workbench.engine.approval.proposals import propose_draft
 from agent_workbench.engine.compaction.compact_tool import TOOL as COMPACT_TOOL
 from agent_workbench.engine.compaction.compacted_context import compact_context, estimate_summary
 from agent_workbench.engine.prompt.prompt_size import CHARS_PER_TOKEN, PromptDraft, draft_prompt, summary_tokens
 from agent_workbench.engine.prompt.scratchpad import notes_sha, summary_size
 from agent_workbench.engine.prompt.step_history import answers_since_compaction, last_compaction, steps_since_compaction
+from agent_workbench.engine.proposals import propose_draft
 from agent_workbench.engine.recorder import Overtaken
 from agent_workbench.engine.runtime.budget import tokens_left
 from agent_workbench.engine.runtime.session_context import SessionContext

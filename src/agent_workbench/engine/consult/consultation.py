@@ -44,7 +44,7 @@ from agent_workbench.engine.consult.attempts import Answering, TakenAnswer, ask_
 from agent_workbench.engine.consult.context import VERSION, ConsultContext, consult_context
 from agent_workbench.engine.consult.endpoints import chain_of, model_label
 from agent_workbench.engine.consult.judged_files import JudgedFile, files_block, read_judged
-from agent_workbench.engine.knowledge.search import find_knowledge, knowledge_text
+from agent_workbench.engine.note_search import find_knowledge, knowledge_text
 from agent_workbench.engine.runtime.session_context import SessionContext
 
 MOST_NOTES = 3

@@ -27,7 +27,7 @@ from agent_workbench.core.repo.import_lines import IMPORTS
 from agent_workbench.core.repo.repo_map import RepoMap
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.event_chunks import LEAVES_OUT, chunks_shown_by
-from agent_workbench.engine.knowledge.search import HEADING, note_text
+from agent_workbench.engine.note_search import HEADING, note_text
 from agent_workbench.engine.prompt.prompt_text import (
     FOUND,
     FOUND_NOTHING,

@@ -34,9 +34,6 @@ from agent_workbench.core.session_request import SessionEnd
 from agent_workbench.core.settings import Approval, ApprovalMode, Permission
 from agent_workbench.core.state.session_state import Phase, SessionState
 from agent_workbench.engine.answer.model_request import observe_model
-from agent_workbench.engine.approval.mode_change import leave_mode
-from agent_workbench.engine.approval.policy import ruling
-from agent_workbench.engine.approval.proposals import decide, propose_merge
 from agent_workbench.engine.chat.chat_context import start_chat
 from agent_workbench.engine.chat.chat_intents import IS_CHAT
 from agent_workbench.engine.executor import perform
@@ -54,7 +51,10 @@ from agent_workbench.engine.flow import (
     RunHook,
     next_move,
 )
+from agent_workbench.engine.mode_change import leave_mode
 from agent_workbench.engine.planning.plan_prompt import VERSION
+from agent_workbench.engine.policy import ruling
+from agent_workbench.engine.proposals import decide, propose_merge
 from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.runtime.intent_queue import IntentQueue, Submission, submission
 from agent_workbench.engine.runtime.publisher import show_time
@@ -63,7 +63,7 @@ from agent_workbench.engine.runtime.stoppable import BackgroundTask
 from agent_workbench.engine.runtime.tool import REFUSALS
 from agent_workbench.engine.session.inbox import record_decision, record_pending, watch_inbox
 from agent_workbench.engine.session.intents import Lengthy, Question, carry_out, look_up
-from agent_workbench.engine.session.intents.model import why_not_switch
+from agent_workbench.engine.session.model_intents import why_not_switch
 from agent_workbench.engine.session.outcomes import trouble_event
 from agent_workbench.engine.task.task_start import find_taken_tasks, read_again, start_task, task_without_check
 from agent_workbench.engine.task.undo import why_not_undo

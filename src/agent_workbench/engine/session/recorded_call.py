@@ -6,12 +6,12 @@ from agent_workbench.core.ports.tools import SourceResult
 from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.tools.arguments import ArgumentFault, read_arguments
 from agent_workbench.core.tools.spec import ToolSpec
-from agent_workbench.engine.approval.policy import parking_reason, ruling
-from agent_workbench.engine.approval.proposals import decide, propose_draft
 from agent_workbench.engine.chat.chat_context import chat_context
 from agent_workbench.engine.chat.chat_prompt import VERSION
 from agent_workbench.engine.executor import perform
 from agent_workbench.engine.flow import Recover, RunHook, next_move
+from agent_workbench.engine.policy import parking_reason, ruling
+from agent_workbench.engine.proposals import decide, propose_draft
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.tool import REFUSALS
 from agent_workbench.engine.tools.source_tool import SourceTool

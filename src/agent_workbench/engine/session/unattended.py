@@ -18,11 +18,11 @@ from agent_workbench.core.rules.modes import is_foreign
 from agent_workbench.core.session_request import SessionEnd, TaskOutcome, TaskOutcomeKind
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.proposal_hooks import objections
-from agent_workbench.engine.approval.policy import parking_reason, ruling
-from agent_workbench.engine.approval.proposals import decide
 from agent_workbench.engine.executor import perform
 from agent_workbench.engine.flow import Ask, AwaitGo, AwaitRetry, Decide, Idle, Move, ReviewChange, RunHook, next_move
-from agent_workbench.engine.knowledge.offers import offer_put_aside
+from agent_workbench.engine.note_offers import offer_put_aside
+from agent_workbench.engine.policy import parking_reason, ruling
+from agent_workbench.engine.proposals import decide
 from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.runtime.intent_queue import answered
 from agent_workbench.engine.runtime.publisher import show_time

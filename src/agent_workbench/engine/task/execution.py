@@ -21,9 +21,9 @@ from agent_workbench.core.proposals import CHECKS, COMMIT, COMPACT, Proposal
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.tools.arguments import Arguments
 from agent_workbench.engine.answer.repeated_calls import without_repeat
-from agent_workbench.engine.approval.proposals import propose_draft, propose_merge, replace_proposal
-from agent_workbench.engine.knowledge.note_diff import moved_note
+from agent_workbench.engine.note_diff import moved_note
 from agent_workbench.engine.prompt.prompt_text import user_change_note
+from agent_workbench.engine.proposals import propose_draft, propose_merge, replace_proposal
 from agent_workbench.engine.runtime.code_diagnostics import find_diagnostics
 from agent_workbench.engine.runtime.publisher import TAIL_CHARS
 from agent_workbench.engine.runtime.session_context import SessionContext
@@ -31,9 +31,9 @@ from agent_workbench.engine.runtime.stoppable import StoppedByUser
 from agent_workbench.engine.runtime.text_limits import clip
 from agent_workbench.engine.runtime.tool import REFUSALS, Tool, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
-from agent_workbench.engine.tools.builtin.write_diff import KEEP, check_unmoved
 from agent_workbench.engine.tools.check_runs import named_paths
 from agent_workbench.engine.tools.merge import merged_into
+from agent_workbench.engine.tools.write_diff import KEEP, check_unmoved
 
 MUST_WORK = frozenset({CHECKS, COMMIT, COMPACT})
 """Tools the task cannot continue without: their refusal is shown to the user as trouble, not to the model."""

@@ -31,9 +31,9 @@ from agent_workbench.engine.prompt.repeated_lines import change_shown
 from agent_workbench.engine.prompt.scratchpad import write_closing_note
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.task.execution import take_checkpoint
-from agent_workbench.engine.tools.builtin.finish import finish_summary
-from agent_workbench.engine.tools.builtin.write_diff import describe_applied
 from agent_workbench.engine.tools.check_runs import describe_checks
+from agent_workbench.engine.tools.finish_tool import finish_summary
+from agent_workbench.engine.tools.write_diff import describe_applied
 
 
 async def recover(session: SessionContext, proposal: Proposal) -> None:

@@ -26,7 +26,7 @@ from agent_workbench.core.settings import Settings
 from agent_workbench.core.text.amounts import did_you_mean, quoted
 from agent_workbench.core.text.mentions import looks_like_path, mention_of, mentioned_range, mentions
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
-from agent_workbench.engine.approval.proposals import propose_draft
+from agent_workbench.engine.proposals import propose_draft
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.tool import REFUSALS
 from agent_workbench.engine.runtime.tool_context import Ports

@@ -36,8 +36,8 @@ from agent_workbench.engine.prompt.prompt_text import VERSION
 from agent_workbench.engine.prompt.scratchpad import notes_changed
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.task.first_search import task_words
-from agent_workbench.engine.tools.builtin.finish import finish_spec
 from agent_workbench.engine.tools.check_runs import CheckList, check_list, refuse_denied
+from agent_workbench.engine.tools.finish_tool import finish_spec
 
 MOST_NAMED = 3
 SETTINGS = ".agent.yml"

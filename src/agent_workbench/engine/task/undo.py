@@ -11,10 +11,10 @@ from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.applied_diffs import last_applied_diff
 from agent_workbench.core.state.session_state import Phase, SessionState
-from agent_workbench.engine.approval.proposals import decide
+from agent_workbench.engine.proposals import decide
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.task.execution import take_checkpoint
-from agent_workbench.engine.tools.builtin.write_diff import SHOWN_LINES
+from agent_workbench.engine.tools.write_diff import SHOWN_LINES
 
 MADE_ON_OTHERS = "the diff before it was taken back, so this was made on files that are no longer so"
 END_WORDS = {

@@ -20,8 +20,8 @@ from agent_workbench.core.tools.arguments import Arguments
 from agent_workbench.core.tools.spec import FINISH
 from agent_workbench.engine.runtime.tool import ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
-from agent_workbench.engine.tools.builtin.finish import commit_subject, finish_summary
 from agent_workbench.engine.tools.builtin_tool import BuiltinTool
+from agent_workbench.engine.tools.finish_tool import commit_subject, finish_summary
 
 
 class Commit(BuiltinTool, frozen=True):

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from pkgutil import iter_modules
 from types import MappingProxyType
 
 from agent_workbench.core.errors import ToolError
@@ -14,28 +13,31 @@ from agent_workbench.core.settings import BACKGROUND, RUN_COMMAND, TOOL_ALIASES
 from agent_workbench.core.tools.skill_tools import SKILL_SPECS
 from agent_workbench.core.tools.spec import MCP, ToolSpec, select_specs
 from agent_workbench.engine.runtime.tool import Tool
-from agent_workbench.engine.tools import builtin
-from agent_workbench.engine.tools.builtin.write_diff import KEEP
 from agent_workbench.engine.tools.check_tool import CHECKS_TOOL
 from agent_workbench.engine.tools.commit import END_TOOL
 from agent_workbench.engine.tools.commit import TOOL as COMMIT_TOOL
 from agent_workbench.engine.tools.merge import TOOL as MERGE_TOOL
 from agent_workbench.engine.tools.source_tool import SourceTool
 from agent_workbench.engine.tools.task_edits import TOOL as EDITS_TOOL
+from agent_workbench.engine.tools.write_diff import KEEP
 
 LIST_SECONDS = 10.0
 MOST_LISTED = 200
 MOST_PROBLEMS = 10
 _OWN_SCHEMAS = frozenset(spec.input_schema for spec in SKILL_SPECS)
 """Schemas that come with the workbench: they are valid, and each check takes a process."""
+_FOR_THE_MODEL = (
+    *("query_audit", "command_tools", "consult_tool", "finish_tool", "note_tools", "playbook_tools", "reading_tools"),
+    *("rewrite_tool", "write_diff"),
+)
+"""Modules with the built-in tools, which each lists as `TOOLS`."""
 _OWN: tuple[Tool, ...] = (CHECKS_TOOL, COMMIT_TOOL, END_TOOL, MERGE_TOOL, KEEP, EDITS_TOOL)
 
 
 @cache
 def builtin_tools() -> Mapping[str, Tool]:
-    """Return the tools of the package `builtin` by name. The first call blocks while their modules are read."""
-    names = sorted(found.name for found in iter_modules(builtin.__path__))
-    tools: list[Tool] = [tool for name in names for tool in import_module(f"{builtin.__name__}.{name}").TOOLS]
+    """Return the tools for the model by name. The first call blocks while their modules are read."""
+    tools: list[Tool] = [tool for name in _FOR_THE_MODEL for tool in import_module(f"{__package__}.{name}").TOOLS]
     return MappingProxyType({tool.spec.name: tool for tool in sorted(tools, key=lambda tool: tool.spec.name)})
 
 

@@ -17,7 +17,7 @@ from agent_workbench.core.settings import Permission
 from agent_workbench.core.text.amounts import quoted
 from agent_workbench.core.tools.arguments import Arguments
 from agent_workbench.engine.runtime.tool_context import ToolContext
-from agent_workbench.engine.tools.builtin.write_diff import WriteDiff
+from agent_workbench.engine.tools.write_diff import WriteDiff
 
 MOST_PLACES = 5
 MAX_BYTES = 10_000_000

@@ -189,7 +189,7 @@ async def request_texts(link: "ForgeLink", task: Task, session: str = "", only: 
     The text is the report of a session, or of the task `only` in it; it closes the task's issue, which a part of the
     issue does not.
     """
-    from agent_workbench.api.records.export import ExportFormat, export_session
+    from agent_workbench.api.session_export import ExportFormat, export_session
 
     title = sanitize_line(f"{task.id}: {task.description}", TITLE_CHARS)
     issue = link.issue_of(task)

@@ -63,7 +63,7 @@ class OfferedNotes(Struct, frozen=True):
 
 async def search_knowledge(invocation: Invocation, words: str, limit: int = DEFAULT_LIMIT) -> KnowledgeFound:
     """Return excerpts of the notes that fit the words best; a `limit` below 1 means the default."""
-    from agent_workbench.engine.knowledge.search import find_knowledge
+    from agent_workbench.engine.note_search import find_knowledge
 
     repo, settings = await trusted_repo(invocation)
     retriever = await asyncio.to_thread(repo.shared.retriever, settings, invocation.environ)
@@ -151,7 +151,7 @@ async def park_notes(invocation: Invocation, notes: Sequence[OfferedNote], origi
     """
     from agent_workbench.api.sessions.offered_notes import close_notes, open_notes, settle_offer
     from agent_workbench.core.outcomes import Refused
-    from agent_workbench.engine.knowledge.offers import offer_notes
+    from agent_workbench.engine.note_offers import offer_notes
     from agent_workbench.subjects.inbox.calls import opened_inbox
 
     async with opened_inbox(invocation) as inbox:

@@ -158,7 +158,7 @@ async def embedded_server(invocation: Invocation, say: Say) -> "EmbeddedServer":
 
 async def examine_place(invocation: Invocation, say: Say = say_nothing) -> "tuple[Finding, ...]":
     """Return the findings of the doctor; `say` is told what takes time, such as a server that loads its model."""
-    from agent_workbench.engine.diagnostics.doctor import examine, examine_settings
+    from agent_workbench.engine.doctor import examine, examine_settings
 
     repo, settings = await repo_or_folder(invocation)
     untrusted = await (await repo.trust()).untrusted()
@@ -205,7 +205,7 @@ async def _examine_chains(repo: RepoContext, settings: "Settings", say: Say) -> 
     from agent_workbench.core.diagnostics import endpoint_lines
     from agent_workbench.core.errors import StorageError
     from agent_workbench.core.settings.models import SHORT_FORM
-    from agent_workbench.engine.diagnostics.endpoint_findings import Spending, examine_endpoints, examine_spending
+    from agent_workbench.engine.endpoint_findings import Spending, examine_endpoints, examine_spending
 
     lines = endpoint_lines(settings, repo.invocation.environ)
     if {line.name for line in lines} == {SHORT_FORM}:
@@ -259,8 +259,8 @@ async def run_model_test(
     Raises `UsageError` for an unknown name, `ModelError` if no endpoint answers.
     """
     from agent_workbench.bootstrap.stores import system_clock
-    from agent_workbench.engine.diagnostics.endpoint_findings import fitness
-    from agent_workbench.engine.diagnostics.model_trial import try_model
+    from agent_workbench.engine.endpoint_findings import fitness
+    from agent_workbench.engine.model_trial import try_model
 
     model = await (model_named(invocation, named, say) if named else configured_model(invocation, say))
     try:

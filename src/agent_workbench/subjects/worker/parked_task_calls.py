@@ -122,7 +122,7 @@ class ParkedTasks:
 
         They were parked under another one.
         """
-        from agent_workbench.engine.approval.policy import is_passed
+        from agent_workbench.engine.policy import is_passed
 
         for task in await self._queue.tasks(QueueState.PARKED):
             if task.exhausted or not task.session:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.api.records.fork import GONE
-from agent_workbench.api.records.repo_sessions import RepoSessions
+from agent_workbench.api.repo_sessions import RepoSessions
+from agent_workbench.api.session_fork import GONE
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.session_request import Invocation
 from agent_workbench.system.user_dirs import state_dir

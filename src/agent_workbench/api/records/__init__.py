@@ -1,1 +1,0 @@
-"""Recorded sessions: events, comparison, export, fork, proofs, and a search in their records."""

@@ -1,1 +1,0 @@
-"""Checks of the installation and of models: doctor, endpoints, programs, model test."""

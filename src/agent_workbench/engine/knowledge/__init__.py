@@ -1,1 +1,0 @@
-"""Knowledge for a task: notes found for its words, and notes that become proposals and files."""

@@ -1,1 +1,0 @@
-"""Recorded sessions: played back, run again to the byte, asked of another model, forked."""

@@ -1,0 +1,121 @@
+"""Tools that ask a consultant of the workbench: a discipline, the files to judge, and one of its own models."""
+
+import asyncio
+from functools import partial
+
+from agent_workbench.core.consult_requests import (
+    CONSULTANTS,
+    FILES,
+    MODEL,
+    ROOT,
+    SESSION,
+    ConsultantFacts,
+    request_of,
+)
+from agent_workbench.core.session_request import Invocation
+from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.mcp.prompts import ABOUT
+from agent_workbench.mcp.served_tool import (
+    Arguments,
+    JsonObject,
+    ServedTool,
+    files_field,
+    name_field,
+    schema_of,
+    text_field,
+)
+
+_SHORT = {ROOT, MODEL, SESSION, "test_path", "impl_path", "test_cmd", "output_path"}
+
+
+def consultant_tools(invocation: Invocation) -> tuple[ServedTool, ...]:
+    """Return a tool for each consultant, the log of their answers, and a plain question to a model."""
+    # One after the other: a label's journal has one writer, and one local model gains nothing from two questions.
+    turn = asyncio.Lock()
+    label = {SESSION: name_field("the label that the consultations were made with, or a session")}
+    model = {MODEL: name_field(ABOUT[MODEL])}
+    return (
+        *(_consultant(invocation, facts, turn) for facts in CONSULTANTS.values()),
+        ServedTool(
+            "session_log",
+            "Show the consultations under a label: when, which, about what, by which model, and how they began.",
+            schema_of(label, {}),
+            partial(_session_log, invocation),
+        ),
+        ServedTool(
+            "ask_model",
+            "Ask one of the workbench's own models a question, without a discipline and without files.",
+            schema_of({"prompt": text_field("the question, whole")}, model),
+            partial(_ask_model, invocation),
+        ),
+        ServedTool(
+            "tier",
+            "Tell which model endpoints answer now, local, remote and paid, and what can be done with them.",
+            schema_of({}, {}),
+            partial(_tier, invocation),
+        ),
+    )
+
+
+def _consultant(invocation: Invocation, facts: ConsultantFacts, turn: asyncio.Lock) -> ServedTool:
+    required = {name: _field(name) for name in facts.required}
+    optional = {name: _field(name) for name in (*facts.optional, MODEL, SESSION) if name not in required}
+    return ServedTool(
+        facts.name,
+        f"Ask a consultant to {facts.summary}.{' It is shown the named files.' if facts.paths else ''}",
+        schema_of(required, optional),
+        partial(_consult, invocation, facts, turn),
+    )
+
+
+def _field(name: str) -> JsonObject:
+    if name == FILES:
+        return files_field(ABOUT[name])
+    return name_field(ABOUT[name]) if name in _SHORT else text_field(ABOUT[name])
+
+
+async def _consult(
+    invocation: Invocation, facts: ConsultantFacts, turn: asyncio.Lock, arguments: Arguments
+) -> JsonObject:
+    from agent_workbench.subjects.consult.calls import consult
+
+    given = {name: value for name, value in arguments.values.items() if value is not None}
+    request = request_of(facts.name, given)
+    async with turn:
+        answer = await consult(invocation, request)
+    told: JsonObject = {"model": answer.model, "duration_ms": answer.duration_ms}
+    if facts.name == "trainer":
+        told = {"reader_analysis": answer.reader_analysis, "writer_output": answer.text, **told}
+    else:
+        told = {"text": answer.text, **told}
+    return {**told, "remarks": [sanitize_line(each) for each in answer.remarks]} if answer.remarks else told
+
+
+async def _session_log(invocation: Invocation, arguments: Arguments) -> JsonObject:
+    from agent_workbench.core.consult_log import log_rows
+    from agent_workbench.core.consult_requests import check_label
+    from agent_workbench.subjects.consult.calls import session_log
+
+    label = arguments.text(SESSION)
+    check_label(label)
+    return {"session_id": label, "entries": list(log_rows(await session_log(invocation, label)))}
+
+
+async def _ask_model(invocation: Invocation, arguments: Arguments) -> JsonObject:
+    from agent_workbench.subjects.models.calls import ask_model
+
+    answer = await ask_model(invocation, arguments.text("prompt"), arguments.text(MODEL))
+    return {"text": answer.text, "model": answer.model, "duration_ms": answer.duration_ms}
+
+
+async def _tier(invocation: Invocation, _: Arguments) -> JsonObject:
+    from agent_workbench.subjects.consult.calls import tier
+
+    report = await tier(invocation)
+    return {
+        "level": report.level,
+        "endpoints": [
+            {"name": each.name, "tier": each.tier.value, "answers": not each.problem, "problem": each.problem}
+            for each in report.endpoints
+        ],
+    }

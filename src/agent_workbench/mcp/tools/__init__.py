@@ -1,1 +1,0 @@
-"""Tools of the server: each makes one call of the api."""
