@@ -11,8 +11,8 @@ from agent_workbench.core.errors import UsageError
 from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.session_request import Invocation
-from agent_workbench.engine.approval.proposals import decide
-from agent_workbench.engine.knowledge.offers import offer_notes
+from agent_workbench.engine.note_offers import offer_notes
+from agent_workbench.engine.proposals import decide
 from agent_workbench.subjects.knowledge import calls
 from agent_workbench.subjects.knowledge.calls import note_of, park_notes
 from tests.adapters.git.user import make_repo
