@@ -85,6 +85,7 @@ def test_without_tests_nothing_is_made_up() -> None:
     [
         ("repair sdsrange: `make && ./sds-test` must pass", ("make && ./sds-test",)),
         ("so that `npm test` and `npm run lint` pass", ("npm test", "npm run lint")),
+        ("so that `total`, and `npm test` pass", ("npm test",)),
         ("make `./check.sh` pass again; `cargo test -q` has to pass", ("./check.sh", "cargo test -q")),
         ("`total` must pass the amount on", ()),
         ("`go test` is slow. It must pass quickly", ()),

@@ -36,8 +36,7 @@ _FAILING = re.compile(r"\b(?:fail(?:s|ed|ing|ures?)?|pass(?:es|ed|ing)?|red|gree
 _PASSING = re.compile(
     r"((?:`[^`\n]+`(?:, and |, | and ))*`[^`\n]+`)(?: \w+){0,3} (?:pass(?:es)?|succeeds?)\b", re.IGNORECASE
 )
-# One word is the name of something else.
-_COMMAND = re.compile(r"`\s*(\./[^`]+?|[^`]*?\S [^`]+?)\s*`")
+_QUOTED = re.compile(r"`([^`\n]+)`")
 _EDGES = "@`'\"“”‘’.,;:!?()[]{}<>*"
 
 
@@ -52,9 +51,12 @@ def drafted_goal(words: str, where: str, check: str) -> str:
 
 
 def named_checks(words: str) -> tuple[str, ...]:
-    """Return the command lines of which the words say that they pass: "`make && ./tests` must pass"."""
-    found = (line for passing in _PASSING.findall(words) for line in _COMMAND.findall(passing))
-    return tuple(dict.fromkeys(found))
+    """Return the command lines of which the words say that they pass: "`make && ./tests` must pass".
+
+    One word is the name of something else, unless it begins with `./`.
+    """
+    found = (line.strip() for passing in _PASSING.findall(words) for line in _QUOTED.findall(passing))
+    return tuple(dict.fromkeys(line for line in found if " " in line or line.startswith("./")))
 
 
 def stated_goal(task: Task) -> str:
