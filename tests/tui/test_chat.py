@@ -57,7 +57,7 @@ async def test_words_go_to_the_model_and_the_reply_is_shown_literally() -> None:
         assert "[@click=app.approve]all[/] ␛]52;c;aGk=␇" in text
         assert text.count("Errors") == 1
         await bench.press("Y", "enter")
-        assert bench.session.intents[-1:] == [DraftTask("why?")]
+        assert bench.session.intents[-1:] == [DraftTask("why?", seen=True)]
 
 
 async def test_a_call_waits_at_the_gate_and_is_approved_or_given_up() -> None:

@@ -39,7 +39,7 @@ def area(bench: Driver) -> TextArea:
 async def drafted(bench: Driver, words: str = "round it") -> None:
     """Type words, send them, and get the task that they become."""
     await bench.press(":", *words, "enter")
-    assert bench.session.intents[-1] == DraftTask(words)
+    assert bench.session.intents[-1] == DraftTask(words, seen=True)
     await bench.answer(TaskDrafted(DRAFT))
 
 
@@ -81,7 +81,7 @@ async def test_a_task_is_only_added_or_edited_or_not_written_at_all() -> None:
         await bench.answer(TaskDrafted(DRAFT))
         await bench.press("a")
         await bench.answer(TaskAdded(TASK))
-        assert bench.session.intents[1:] == [DraftTask("round it"), AddTask(TASK)]
+        assert bench.session.intents[1:] == [DraftTask("round it", seen=True), AddTask(TASK)]
         await drafted(bench)
         await bench.press("e")
         assert bench.session.intents[-1] == OpenPlan(new=True, draft=TASK)
@@ -142,7 +142,7 @@ async def test_files_and_symbols_are_completed_at_the_mark() -> None:
         assert area(bench).text == "fix @shop/cart.py:3-9 "
         assert "Cart.total" not in bench.text()
         await bench.press(*"now", "enter")
-        assert bench.session.intents[-1] == DraftTask("fix @shop/cart.py:3-9 now")
+        assert bench.session.intents[-1] == DraftTask("fix @shop/cart.py:3-9 now", seen=True)
 
 
 async def test_what_is_indexed_meanwhile_is_offered_without_another_key() -> None:
@@ -168,7 +168,7 @@ async def test_keys_do_not_wait_for_completion_and_a_late_one_is_passed_over() -
         await bench.idle()
         assert "Cart.total" not in bench.text()
         await bench.press("enter")
-        assert bench.session.intents[-1] == DraftTask("fix @car and go")
+        assert bench.session.intents[-1] == DraftTask("fix @car and go", seen=True)
 
 
 async def test_commands_are_completed_and_run() -> None:
@@ -188,7 +188,7 @@ async def test_a_command_takes_no_words_and_what_is_none_is_refused() -> None:
         assert bench.session.intents == []
         area(bench).text = "/nothing_like_it"
         await bench.press("enter")
-        assert bench.session.intents == [DraftTask("/nothing_like_it")], "the session knows the prompts"
+        assert bench.session.intents == [DraftTask("/nothing_like_it", seen=True)], "the session knows the prompts"
         await bench.answer(Refused("there is no prompt /nothing_like_it"))
         assert "there is no prompt" in bench.text()
 
@@ -211,7 +211,7 @@ async def test_prompts_are_completed_and_become_tasks() -> None:
         await bench.press("enter")
         assert area(bench).text == "/fix ", "Enter completes a name that is only begun"
         await bench.press(*"it", "enter")
-        assert bench.session.intents == [DraftTask("/fix it")]
+        assert bench.session.intents == [DraftTask("/fix it", seen=True)]
         await bench.answer(TaskDrafted(DRAFT))
         assert bench.screen.name == "draft"
 
@@ -241,7 +241,7 @@ async def test_odd_words_are_words(words: str) -> None:
         await bench.press(":")
         area(bench).text = words
         await bench.press("enter")
-        assert bench.session.intents == [DraftTask(words)]
+        assert bench.session.intents == [DraftTask(words, seen=True)]
 
 
 async def test_a_paste_of_100_kb_is_left_out_and_said() -> None:

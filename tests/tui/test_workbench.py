@@ -364,7 +364,7 @@ async def test_words_typed_while_the_session_opens_answer_no_question_and_become
         await bench.press("y")
         bench.session.show(Live())
         await bench.record(*runs.opening())
-        assert bench.session.intents == [AnswerQuestion("trust", True), DraftTask("manyyes")]
+        assert bench.session.intents == [AnswerQuestion("trust", True), DraftTask("manyyes", seen=True)]
 
 
 async def test_words_typed_before_a_task_is_taken_up_again_are_not_sent_to_the_model() -> None:

@@ -160,7 +160,7 @@ async def draft_in_words(invocation: Invocation, words: str, say: Say) -> "TaskD
         say("searching the code")
         sources = await repo.repository.checkout_files()
         files = frozenset(await sources.list_files())
-        draft = await draft_task(ports, settings, sources, files, words, attended=False)
+        draft = await draft_task(ports, settings, sources, files, words, complete=True)
         remarks = tuple(UNCHECKED if each == NO_CHECKS else each for each in draft.remarks)
         return replace(draft, remarks=remarks)
     finally:

@@ -27,9 +27,13 @@ class EditPlan(Struct, frozen=True):
 
 
 class DraftTask(Struct, frozen=True):
-    """Propose a task from the user's words: goal, scope and checks from the repository. Nothing is written."""
+    """Propose a task from the user's words: goal, scope and checks from the repository. Nothing is written.
+
+    `seen`: the user sees it before it starts, so its words may name its checks.
+    """
 
     words: str
+    seen: bool = False
 
 
 class AddTask(Struct, frozen=True):

@@ -204,6 +204,8 @@ def test_a_definition_in_a_branch_stays_beside_another_one_of_it() -> None:
         ("def total(prices):\n    return sum(prices)\n", False),
         ("def total(prices):\n    if prices:\n        pass\n", False),
         ("def a():\n    return 1\n\n\ndef b():\n    return 2\n\n\ndef c():\n    pass\n", False),
+        ("function a() {\n  throw new Error('not for you');\n}\n", False),
+        ("def total(prices):\n    pass\n# a line\n" + "\n" * 400, False),
         ("PRICES = [1, 2]\n", False),
         ("", False),
     ],

@@ -85,20 +85,34 @@ def test_without_tests_nothing_is_made_up() -> None:
     [
         ("repair sdsrange: `make && ./sds-test` must pass", ("make && ./sds-test",)),
         ("so that `npm test` and `npm run lint` pass", ("npm test", "npm run lint")),
-        ("so that `total`, and `npm test` pass", ("npm test",)),
-        ("make `./check.sh` pass again; `cargo test -q` has to pass", ("./check.sh", "cargo test -q")),
+        ("so that `tox`, and `npm test` pass again", ("tox", "npm test")),
+        ("make `./check.sh` pass; `cargo test -q` has to pass, too", ("./check.sh", "cargo test -q")),
         ("`total` must pass the amount on", ()),
+        ("`total(a, b)` must pass.", ()),
+        ("`add up` must pass `b` on", ()),
         ("`go test` is slow. It must pass quickly", ()),
+        ("`git push --force` must not succeed", ()),
+        ("`rm -rf build` cannot succeed", ()),
+        ("`a 1`, `a 2`, `a 3` and `a 4` pass", ()),
     ],
 )
-def test_a_command_of_which_the_words_say_that_it_passes_is_the_check(words: str, checks: tuple[str, ...]) -> None:
-    draft = drafted(words, settings=Settings())
+def test_a_command_of_which_seen_words_say_that_it_passes_is_a_check(words: str, checks: tuple[str, ...]) -> None:
+    def proposed(settings: Settings, *, seen: bool) -> TaskDraft:
+        return propose_task(words, T2, DraftSources(FILES, (), settings), seen=seen)
+
+    draft = proposed(Settings(), seen=True)
     assert draft.task.accept_tests == checks
     assert (NO_CHECKS in draft.remarks) is not bool(checks)
-    assert drafted(words).task.accept_tests == (checks or ("pytest -q",))
-    # Nobody sees what an unattended task runs, and its words may be those of an issue.
-    alone = propose_task(words, T2, DraftSources(FILES, (), Settings()), attended=False)
+    assert proposed(PYTEST, seen=True).task.accept_tests == (*checks, "pytest -q")
+    # Nobody sees what another task runs before it starts, and its words may be those of an issue.
+    alone = proposed(Settings(), seen=False)
     assert (alone.task.accept_tests, alone.remarks) == ((), (NO_CHECKS,))
+
+
+def test_a_named_part_of_the_test_command_stands_in_its_place() -> None:
+    words = "repair it, so that `pytest -q tests/test_cart.py` passes"
+    draft = propose_task(words, T2, DraftSources(FILES, (), PYTEST), seen=True)
+    assert draft.task.accept_tests == ("pytest -q tests/test_cart.py",)
 
 
 def test_mentions_of_no_file_are_said_and_not_pinned() -> None:

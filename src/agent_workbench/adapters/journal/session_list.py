@@ -22,7 +22,7 @@ from agent_workbench.system.folder_trees import open_regular
 from agent_workbench.system.locks import lock_holder
 
 MOST_HEADER_BYTES = 100_000
-MOST_KEPT = 1024
+MOST_KEPT = 10_000
 # Figures are read without decoding their line: a list proves nothing.
 _STEP = re.compile(rb'"body":\{"step":(\d{1,18})(?!\d)')
 _TOKENS = re.compile(rb'"(?:prompt|answer)_tokens":(\d{1,18})(?!\d)')
@@ -112,12 +112,12 @@ def _stamp(journal: Path) -> tuple[int, ...]:
         status = journal.lstat()
     except OSError:
         return ()
-    return status.st_ino, status.st_size, status.st_mtime_ns
+    return status.st_ino, status.st_size, status.st_ctime_ns
 
 
 @lru_cache(maxsize=MOST_KEPT)
 def _summary_of(directory: Path, stamp: tuple[int, ...]) -> SessionSummary:
-    """Return what a journal says; raise `JournalError`, `StorageError`. A running workbench asks every few seconds."""
+    """Return what a journal says; raise `JournalError`, `StorageError`. A running workbench asks again and again."""
     del stamp
     session = SessionId(directory.name)
     lines, torn = read_lines(directory)

@@ -11,6 +11,7 @@ from agent_workbench.core.errors import PartialRewrite
 from agent_workbench.core.patch.paths import shown
 
 _COMMENTS = ("#", "//", "/*", "--", "<!--", ";", "%", "...", "…", "(...", "[...")
+MOST_UNWRITTEN_LINES = 400
 LEAST_CLOSING_LINES = 3
 """A shorter string or comment at the end of a file is not kept if a new text leaves it out."""
 # A string or comment that is a statement of its own, at the start of a line; with its prefix in Python.
@@ -37,7 +38,8 @@ _PROSE = re.compile(
 _FUNCTIONS = frozenset({"def", "function", "func", "fn"})
 # A body that says that there is none yet, a docstring or a comment beside it.
 _NO_BODY = re.compile(
-    r"(?:pass|\.\.\.|raise NotImplementedError\b.*|throw new Error\(.*|(?:todo|unimplemented)!\(.*|panic\(.*)"
+    r"(?:pass|\.\.\.|raise NotImplementedError\b.*|(?:throw|panic)\b.*(?:implement|todo).*|(?:todo|unimplemented)!.*)",
+    re.IGNORECASE,
 )
 _DOCSTRING = re.compile(r'"{3}.*?"{3}|\'{3}.*?\'{3}|/\*.*?\*/', re.DOTALL)
 _ABOVE = ("@", "#", "//", "/*", "*", "--")
@@ -135,7 +137,12 @@ def defined_names(lines: Iterable[str]) -> tuple[str, ...]:
 
 
 def is_unwritten(lines: Sequence[str]) -> bool:
-    """Return True if at least half of the functions in these lines have no body yet, such as `pass` alone."""
+    """Return True if at least half of the functions in these lines have no body yet, such as `pass` alone.
+
+    Long code is written code.
+    """
+    if len(lines) > MOST_UNWRITTEN_LINES:
+        return False
     functions = [each for each in _definitions(lines) if _is_function(lines[each.line])]
     bodies = [lines[each.line + 1 : each.lines.stop] for each in functions]
     return 0 < len(bodies) <= 2 * sum(map(_has_no_body, bodies))

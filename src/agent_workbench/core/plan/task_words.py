@@ -34,9 +34,14 @@ _KEEPS_TESTS = re.compile(
 )
 _FAILING = re.compile(r"\b(?:fail(?:s|ed|ing|ures?)?|pass(?:es|ed|ing)?|red|green|broken)\b", re.IGNORECASE)
 _PASSING = re.compile(
-    r"((?:`[^`\n]+`(?:, and |, | and ))*`[^`\n]+`)(?: \w+){0,3} (?:pass(?:es)?|succeeds?)\b", re.IGNORECASE
+    r"((?:`[^`\n]+`(?:, and |, | and )){0,7}`[^`\n]+`)(?: (?!not\b|never\b|cannot\b)\w+){0,3} (?:pass(?:es)?|succeeds?)"
+    r"(?=[.,;:!?)\n]|$| (?:again|and|now|too)\b)",
+    re.IGNORECASE,
 )
-_QUOTED = re.compile(r"`([^`\n]+)`")
+_QUOTED = re.compile(r"`([^`\n]{1,200})`")
+_CALLED = re.compile(r"[\w.]+\(")
+MOST_CHECKS = 3
+"""Number of checks that words may name; more are none, because nobody reads them."""
 _EDGES = "@`'\"“”‘’.,;:!?()[]{}<>*"
 
 
@@ -53,10 +58,14 @@ def drafted_goal(words: str, where: str, check: str) -> str:
 def named_checks(words: str) -> tuple[str, ...]:
     """Return the command lines of which the words say that they pass: "`make && ./tests` must pass".
 
-    One word is the name of something else, unless it begins with `./`.
+    One word is the name of something else, unless it begins with `./` or stands beside a command.
     """
-    found = (line.strip() for passing in _PASSING.findall(words) for line in _QUOTED.findall(passing))
-    return tuple(dict.fromkeys(line for line in found if " " in line or line.startswith("./")))
+    found = dict[str, None]()
+    for passing in _PASSING.findall(words):
+        lines = [line.strip() for line in _QUOTED.findall(passing)]
+        if any((" " in line or line.startswith("./")) and not _CALLED.match(line) for line in lines):
+            found |= dict.fromkeys(line for line in lines if line and not _CALLED.match(line))
+    return tuple(found) if len(found) <= MOST_CHECKS else ()
 
 
 def stated_goal(task: Task) -> str:

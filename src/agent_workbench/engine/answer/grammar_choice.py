@@ -90,8 +90,10 @@ async def possible_steps_grammar(scope: TaskBounds, present: TaskFiles) -> str:
         if any(spec.fenced for spec in offered):
             standing = await standing_pieces(scope, present)
             pieces = await asyncio.to_thread(_piece_rules, scope.run, standing, edits)
-    thought = WRITES if _only_writes(scope.run, standing) else ""
-    return await asyncio.to_thread(step_grammar, offered, diff, useful, pieces, thought=thought)
+    if not await asyncio.to_thread(_only_writes, scope.run, standing):
+        return await asyncio.to_thread(step_grammar, offered, diff, useful, pieces)
+    writing = [spec for spec in offered if spec.fenced]
+    return await asyncio.to_thread(step_grammar, writing, diff, useful, pieces, thought=WRITES)
 
 
 def _only_writes(run: TaskRun, pieces: Sequence[FilePiece]) -> bool:
@@ -100,8 +102,10 @@ def _only_writes(run: TaskRun, pieces: Sequence[FilePiece]) -> bool:
     A small model that thinks of why nothing works writes less of what would: in a function without a body there is no
     defect to be found.
     """
-    lines = [line for piece in pieces for line in piece.versions[0]]  # nothing is changed, so the first one stands
-    return run.tries_afresh and not run.changed and failed_attempts(run) % 2 == 0 and is_unwritten(lines)
+    if not run.tries_afresh or run.changed or failed_attempts(run) % 2:
+        return False
+    # Nothing is changed, so the first version of each piece stands.
+    return is_unwritten([line for piece in pieces for line in piece.versions[0]])
 
 
 def _piece_rules(run: TaskRun, pieces: Sequence[FilePiece], edits: EditScope) -> tuple[str, ...]:

@@ -243,13 +243,13 @@ async def look_up(session: SessionContext, question: Question) -> Outcome:
         case CompleteCode():
             return await complete_code(session, question.prefix)
         case DraftTask():
-            return await _draft(session, question.words)
+            return await _draft(session, question)
 
 
-async def _draft(session: SessionContext, words: str) -> Outcome:
+async def _draft(session: SessionContext, asked: DraftTask) -> Outcome:
     sources = await session.sources()
     files = frozenset(await session.file_names.of(sources))
-    return TaskDrafted(await draft_task(session.ports, session.settings, sources, files, words))
+    return TaskDrafted(await draft_task(session.ports, session.settings, sources, files, asked.words, seen=asked.seen))
 
 
 async def _merge(session: SessionContext, task: TaskId) -> Outcome:

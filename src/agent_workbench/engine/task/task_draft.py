@@ -20,7 +20,7 @@ from agent_workbench.core.ports.extensions import CustomPrompts
 from agent_workbench.core.ports.search import Retriever
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.repo.path_kinds import is_document, is_test
-from agent_workbench.core.repo.project_commands import command_of, narrowed
+from agent_workbench.core.repo.project_commands import command_of, is_part_of, narrowed
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.text.amounts import did_you_mean, quoted
@@ -60,20 +60,27 @@ class DraftSources(Struct, frozen=True):
 
 
 async def draft_task(
-    ports: Ports, settings: Settings, sources: Sources, files: Collection[str], words: str, *, attended: bool = True
+    ports: Ports,
+    settings: Settings,
+    sources: Sources,
+    files: Collection[str],
+    words: str,
+    *,
+    complete: bool = False,
+    seen: bool = False,
 ) -> TaskDraft:
     """Return the task that the words ask for, or the prompt that they call, under the next free id.
 
-    Where it is not `attended`, the words name no check, because nobody would see it before it runs, and the code search
-    waits until all is indexed. Raises `UsageError` for words that are no task,
+    The code search uses what is indexed so far, unless `complete`. A task that is `seen` before it starts has the
+    checks that its words name; those of any other may be an issue's. Raises `UsageError` for words that are no task,
     `PlanError` for a plan that cannot be read, and as `expand_words`.
     """
     said = clean_words(ports.redacted((await expand_words(ports.prompts, words)).words))
     plan = await ports.plans.read() if await ports.plans.content_sha() else Plan()
     retriever = ports.retriever
-    built = not attended or await _is_indexed(retriever, sources)
+    built = complete or await _is_indexed(retriever, sources)
     chunks = await retriever.search(sources, CodeQuery(said), MOST_FOUND, complete=built)
-    draft = propose_task(said, next_id(plan.tasks), DraftSources(files, _paths_of(chunks), settings), attended=attended)
+    draft = propose_task(said, next_id(plan.tasks), DraftSources(files, _paths_of(chunks), settings), seen=seen)
     long = await _too_long(sources, draft.mentions)
     kept = tuple(each for each in draft.mentions if each not in long)
     settled = [
@@ -125,10 +132,10 @@ def clean_words(words: str) -> str:
     return sanitize(text).strip()
 
 
-def propose_task(words: str, new: TaskId, sources: DraftSources, *, attended: bool = True) -> TaskDraft:
+def propose_task(words: str, new: TaskId, sources: DraftSources, *, seen: bool = False) -> TaskDraft:
     """Return a task for these words. The files that they mention decide; else those that the search found.
 
-    An `attended` one has the checks that its words name.
+    One that is `seen` before it starts has the checks that its words name, beside the test command.
     """
     asked = mentions(words)
     named = {each: place.path for each in asked if (place := mentioned_range(each, sources.files)) is not None}
@@ -137,8 +144,9 @@ def propose_task(words: str, new: TaskId, sources: DraftSources, *, attended: bo
     documents = bool(paths) and all(is_document(path) and not is_test(path) for path in paths)
     tests = () if documents else _tests_of(paths, sources.files)
     command = narrowed(command_of(sources.settings.test_command, paths), tests)
-    said = named_checks(words) if attended else ()
-    checks = said or ((command,) if command.strip() else ())
+    said = named_checks(words) if seen else ()
+    tested = any(is_part_of(each, sources.settings.test_command) for each in said)
+    checks = (*said, *((command,) if command.strip() and not tested else ()))
     description, rest = _title(words)
     shown = "" if documents or not checks else drafted_goal(words, tests[0] if len(tests) == 1 else "", checks[0])
     task = Task(

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from agent_workbench.tui.session.session_app import SessionApp
     from agent_workbench.tui.session.tabs import Tabs
 
-LOOK_SECONDS = 10.0
+LOOK_SECONDS, MOST_SECONDS = 10.0, 60.0
 SHARE = 200
-"""Least ratio of the time between two looks to that of a look: many sessions are looked at less often."""
+"""Least ratio of the time between two looks to that of a look, up to `MOST_SECONDS`: many sessions are looked at less
+often."""
 
 
 def inbox_summary(items: Sequence[InboxItem]) -> str:
@@ -44,7 +45,8 @@ class InboxWatch:
                 return  # the session's own start says what is wrong
             self._look(items, first=first)
             first = False
-            await asyncio.sleep(max(LOOK_SECONDS, SHARE * (clock.monotonic_seconds() - begun)))
+            took = clock.monotonic_seconds() - begun
+            await asyncio.sleep(min(MOST_SECONDS, max(LOOK_SECONDS, SHARE * took)))
 
     def _look(self, items: Sequence[InboxItem], *, first: bool) -> None:
         new = [each for each in items if each.decided is None and each.id not in self._known]

@@ -163,7 +163,7 @@ class TaskDialogs:
 
         said = [each.event.text for each in update.state.latest_events if isinstance(each.event, UserSaid)]
         words = said[-1] if said else ""
-        line = InputLine(lambda said: window.ask(DraftTask(said)), window.ask, (), words=words, title=TASK)
+        line = InputLine(lambda said: window.ask(DraftTask(said, seen=True)), window.ask, (), words=words, title=TASK)
         window.push_screen(line, self._show_draft)
 
     def _keep(self, words: str) -> None:
@@ -183,7 +183,7 @@ class TaskDialogs:
             said = self._window.opens_chat or (update is not None and update.state.takes_words)
             if said and (expanded := await _called_prompt(self._window, words)) is not None:
                 return expanded
-            outcome = await self._window.ask(SayToModel(words) if said else DraftTask(words))
+            outcome = await self._window.ask(SayToModel(words) if said else DraftTask(words, seen=True))
         if not isinstance(outcome, Refused):
             self._unsent = words if isinstance(outcome, TaskDrafted) else ""
             if afterwards is not None:
