@@ -89,7 +89,9 @@ def test_a_server_of_ours_that_is_killed_mid_answer(machine: Machine, tiny_model
     running = machine.start(*RUN, cwd=repo, scripts={"T-1": (endless,)}, halt="token", environ=environ)
     running.until_halted()
     below = psutil.Process(running.process.pid).children(recursive=True)
-    (server,) = [each for each in below if "llama_cpp.xllamacpp_server" in " ".join(each.cmdline()) and not each.children()]
+    (server,) = [
+        each for each in below if "llama_cpp.xllamacpp_server" in " ".join(each.cmdline()) and not each.children()
+    ]
     os.kill(server.pid, signal.SIGKILL)
     running.release()
     done = running.wait()
