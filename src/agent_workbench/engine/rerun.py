@@ -44,7 +44,7 @@ SHOWN_LINES = 12
 SHOWN_CHARS = 160
 SHOWN_HASH = 12
 Outcome = Proposal | ActionRejected | ReflexionNoted | ContextCompacted | ChatReplied
-"""What was recorded of an answer: the proposal of its step, or the event in place of one."""
+"""What an answer led to in a journal: a proposal, or an event where it proposed nothing."""
 
 
 class RecordedPrompt(Struct, frozen=True):
