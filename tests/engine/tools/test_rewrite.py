@@ -108,6 +108,16 @@ async def test_an_attempt_that_fails_or_changes_nothing_or_is_told_in_part_is_ma
         assert [event.afresh for event in stage.events if isinstance(event, StepUndone)] == [True]
 
 
+async def test_the_words_of_a_check_are_not_searched_for(tmp_path: Path) -> None:
+    tasks = (Task(T1, f"Mend total, so that `{ACCEPT}` passes", accept_tests=(ACCEPT,)),)
+    found = GivenChunks(CHUNKS.chunks)
+    async with a_stage(
+        tmp_path, [RIGHT], tasks=tasks, start=FILES, approvals=OPEN, headless=True, retriever=found
+    ) as stage:
+        await run(stage)
+    assert found.queries == ["Mend total, so that ` ` passes"]
+
+
 async def test_what_is_not_written_yet_is_written_at_once_and_thought_of_in_every_second_attempt(
     tmp_path: Path,
 ) -> None:

@@ -61,7 +61,7 @@ async def _find_code(session: SessionContext, failing: str = "") -> None:
     query = _query(session)
     chunks = await session.ports.retriever.search(await session.workspace(), query, session.settings.retrieval.top_n)
     context = await session.tool_context()
-    told = "\n".join(filter(None, (query.text, query.failing)))
+    told = "\n".join(filter(None, (task_words(session.run.definition), query.failing)))
     pinned, dropped = session.run.pinned, tuple[Chunk, ...]()
     if failing:
         left_out = (shown_at(session.run.history, place) for place in session.run.dropped)
@@ -135,8 +135,12 @@ def _near(found: Sequence[Chunk], words: str, told: str) -> Iterator[Chunk]:
 
 
 def _query(session: SessionContext) -> CodeQuery:
+    """Return the search for a task. The words of its commands are none of what is looked for: they name its tests."""
     task = session.run.definition
-    return CodeQuery(task_words(task), latest_failures(session.run), named_files(task), RELEVANT)
+    words = task_words(task)
+    for command in sorted(task.accept_tests, key=len, reverse=True):
+        words = words.replace(command, " ")
+    return CodeQuery(words, latest_failures(session.run), named_files(task), RELEVANT)
 
 
 def task_words(task: Task) -> str:
