@@ -42,7 +42,8 @@ def main(arguments: Sequence[str]) -> int:
         cases = [case for case in cases if exercise_name(case.id) not in names]
     # Of commits nobody knows it before, and a sample has to be one of tasks.
     if given.source.startswith("history:"):
-        cases = possible_cases(cases, _check(given), given.out / "possible.json")
+        named = select(cases, 0, 0, (), given.task or ())
+        cases = possible_cases(named, _check(given), given.out / "possible.json")
     chosen = select(cases, given.sample, given.seed, given.exclude_sample or (), given.task or ())
     if given.verify:
         chosen = possible_cases(chosen, _check(given), given.out / "possible.json")

@@ -270,7 +270,7 @@ def _by_phase(run: TaskRun, limits: Limits) -> Move:
         case Phase.RETRIEVING:
             return Retrieve()
         case Phase.STEPPING:
-            return _step(run, limits, Purpose.EXECUTOR)
+            return (_afresh(run, limits) if run.kept_in_vain else None) or _step(run, limits, Purpose.EXECUTOR)
         case Phase.CHECKING:
             return RollBack(time_spent(run)) if seconds_left(run) == 0 else ProposeChecks(run.check_purpose)
         case Phase.REFLECTING:
@@ -329,14 +329,16 @@ def _afresh(run: TaskRun, limits: Limits) -> Move | None:
 
     Where a failing check alone is to pass, another attempt helps a small model more than an account of its mistakes.
     One after which nearly all pass is kept, and so is one that only other checks than tests speak against: the next
-    begins there. Any other is given up, unless a person has a part in it. Diffs that a model wrote itself stay:
-    who can write them builds on them.
+    begins there, and where that does not help either, without it. Any other is given up, unless a person has a part
+    in it. Diffs that a model wrote itself stay: who can write them builds on them.
     """
     if not run.tries_afresh or run.answer is not None or run.paused or spent(run, limits):
         return None
     diffs = tuple(applied_diffs(run.history))
     attempt = tuple(takewhile(lambda each: each.tree != run.attempt_base, diffs))
-    taken_back = bool(run.kept_tree) and len(attempt) == len(diffs)
+    if run.kept_in_vain and not diffs:
+        return KeepAttempt()
+    taken_back = bool(run.kept_tree) and not run.kept_in_vain and len(attempt) == len(diffs)
     if not attempt or taken_back or any(each.proposal.tool != REWRITE for each in attempt):
         return None
     if _is_kept(run):

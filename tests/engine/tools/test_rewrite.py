@@ -436,6 +436,30 @@ async def test_an_attempt_after_which_nearly_all_pass_is_kept_and_the_next_begin
         assert [request.sampling.temperature for request in stage.model.requests] == [0.2, 0.7, 0.2, 0.7, 0.2]
 
 
+async def test_a_kept_attempt_that_is_built_on_in_vain_is_given_up(tmp_path: Path) -> None:
+    same = rewrite(mended(*"abcd"))
+    said = [*(rewrite(mended(*each)) for each in ("abcd", "abc", "abd")), same, same, rewrite(mended(*"abcdef"))]
+    async with a_stage(
+        tmp_path,
+        said,
+        tasks=FLAGS_TASK,
+        start=FLAGS,
+        approvals=OPEN,
+        headless=True,
+        retriever=WholeFile(path="flags.txt"),
+    ) as stage:
+        ending = await run(stage)
+        assert (ending.exit_code, len(stage.model.requests)) == (ExitCode.DONE, 6)
+        asked = ["\n".join(message.text for message in request.messages) for request in stage.model.requests]
+        shown = [("", "abcdef"), *[("abcd", "ef")] * 4, ("", "abcdef")]
+        for prompt, (right, wrong) in zip(asked, shown, strict=True):
+            assert f"Piece 1: flags.txt, the whole file\n```\n{mended(*right)}\n```" in prompt
+            assert [name for name in "abcdef" if f"not ok 1 - {name}" in prompt] == [*wrong]
+            assert prompt.count("Piece 1") == prompt.count("Make it pass.") == 1
+        assert [event.afresh for event in stage.events if isinstance(event, StepUndone)] == [True] * 3
+        assert [request.sampling.temperature for request in stage.model.requests] == [0.2, 0.2, 0.7, 0.8, 0.8, 0.8]
+
+
 async def test_what_the_user_said_and_dropped_holds_where_an_attempt_is_kept(tmp_path: Path) -> None:
     class AnotherToo(WholeFile):
         async def search(
@@ -555,4 +579,4 @@ async def test_an_attempt_that_only_other_checks_speak_against_is_kept(tmp_path:
         assert ["everything = sum(prices)" in prompt for prompt in asked] == [False, True, True, True]
         assert [event.afresh for event in stage.events if isinstance(event, StepUndone)] == [True]
         (kept,) = (event for event in stage.events if isinstance(event, CodeRetrieved) and event.failing)
-        assert log_line(kept) == "the change is kept although checks fail; 1 piece of code found"
+        assert log_line(kept) == "the model begins with the code as it is now; 1 piece of code found"

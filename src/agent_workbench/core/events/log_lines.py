@@ -151,8 +151,8 @@ def _said_of_context(event: Event) -> str:
         case NotesOffered():
             return f"{counted_text(len(event.notes), 'note')} offered from {event.origin}"
         case CodeRetrieved():
-            kept = "the change is kept although checks fail; " if event.failing else ""
-            return f"{kept}{counted_text(len(event.chunks), 'piece')} of code found"
+            anew = "the model begins with the code as it is now; " if event.failing else ""
+            return f"{anew}{counted_text(len(event.chunks), 'piece')} of code found"
         case ChunkPinned():
             return f"{'pinned' if event.pinned else 'unpinned'} {event.chunk.place}"
         case ChunkDropped():

@@ -97,9 +97,13 @@ def _retrieved(run: TaskRun, *, waits: bool) -> TaskRun:
 
 
 def _kept(run: TaskRun) -> TaskRun:
-    """Return the run whose attempt is kept: the next one begins there, and with the prompt of the first."""
-    kept = replace(run, kept_tree=run.tree, kept_results=run.results or (), phase=Phase.STEPPING)
-    return replace(kept, failures=0, reflected=0, prompt_parts=0, last_figures=None)
+    """Return the run whose attempt is kept: the next one begins there, and with the prompt of the first.
+
+    Without a change, the attempt that was kept is given up.
+    """
+    tree, failures = (run.tree, 0) if run.changed else ("", run.failures)
+    kept = replace(run, kept_tree=tree, kept_results=run.results or (), phase=Phase.STEPPING)
+    return replace(kept, failures=failures, reflected=0, prompt_parts=0, last_figures=None)
 
 
 def _rejected(run: TaskRun, event: ActionRejected) -> TaskRun:

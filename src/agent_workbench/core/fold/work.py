@@ -116,7 +116,8 @@ def _undone(run: TaskRun, event: StepUndone) -> TaskRun:
     Where the model tries again afresh its failures count, and all diffs of the attempt are undone.
     """
     if event.afresh:
-        again = Phase.STEPPING if event.tree == run.attempt_base else Phase.REFLECTING
+        begun = event.tree == run.attempt_base and not run.kept_in_vain
+        again = Phase.STEPPING if begun else Phase.REFLECTING
         fresh = replace(run, tree=event.tree, checked_tree="", results=None, phase=again, undoing=None)
         return replace(fresh, prompt_parts=0, last_figures=None)
     return replace(

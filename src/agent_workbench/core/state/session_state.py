@@ -37,6 +37,8 @@ from agent_workbench.core.tools.spec import ToolSpec
 NO_COMMIT = CommitId("")
 NAMED_TESTS = 3
 """Number of failing tests that a line about the checks names."""
+MOST_VAIN = 4
+"""Number of failed attempts from one that is kept: a small model writes what it reads there again."""
 
 
 class Phase(StrEnum):
@@ -67,7 +69,7 @@ class TaskRun(ModelConversation, frozen=True):
     with.
 
     `kept_tree` is the tree after the newest attempt that is kept although it fails, `kept_results` those of its checks:
-    later attempts begin there.
+    later attempts begin there, until `MOST_VAIN` of them failed too.
 
     `approved_checks` are the commands of the checks that the user approved last. `skills` is the newest choice of
     skills, None if none was recorded.
@@ -150,9 +152,14 @@ class TaskRun(ModelConversation, frozen=True):
         return any(each.command in self.checks[: self.required] and not each.passed for each in baseline)
 
     @property
+    def kept_in_vain(self) -> bool:
+        """True if the attempt that is kept was built on so often without success that it is given up as well."""
+        return bool(self.kept_tree) and self.failures >= MOST_VAIN
+
+    @property
     def attempt_base(self) -> str:
         """The tree that an attempt begins with, and goes back to if it is given up."""
-        return self.kept_tree or self.workspace.tree
+        return self.workspace.tree if self.kept_in_vain else self.kept_tree or self.workspace.tree
 
     @property
     def tries_afresh(self) -> bool:

@@ -91,19 +91,25 @@ def count_answers(history: Sequence[Recorded], purpose: Purpose) -> int:
 def failed_attempts(run: TaskRun) -> int:
     """Return the number of failed attempts since the checks passed last: red checks, and answers that were no step.
 
-    None has failed where an attempt that is kept is built on.
+    None has failed where an attempt that is kept is built on; all have where that is given up.
     """
-    failed = 0
+    failed, undone = 0, False
     for recorded in without_summaries(run.history):
         match recorded.event:
             case TestsFinished(purpose=CheckPurpose.AFTER_DIFF | CheckPurpose.FINAL, results=results):
                 failed = 0 if run.acceptable(results) else failed + 1
             case ModelInterrupted(cut=True) | ActionRejected(empty_finish=False):
                 failed += 1
-            case StepUndone(afresh=False) | CodeRetrieved():
+            case StepUndone(afresh=False):
                 failed = 0
+            case StepUndone():
+                undone = True
+                continue
+            case CodeRetrieved():
+                failed = failed if undone else 0
             case _:
                 continue
+        undone = False
     return failed
 
 

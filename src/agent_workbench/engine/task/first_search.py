@@ -45,10 +45,13 @@ async def retrieve(session: SessionContext) -> None:
 
 
 async def keep_attempt(session: SessionContext) -> None:
-    """Record the code as it is after an attempt that is kept, and what fails now, for a prompt like the first one."""
+    """Record the code as it is after an attempt that is kept, and what fails now, for a prompt like the first one.
+
+    After the attempt that was kept is given up, they are those before any change.
+    """
     context = await session.tool_context()
     run, root = session.run, context.workspace.facts.path
-    finished = TestsFinished(CheckPurpose.AFTER_DIFF, run.results or ())
+    finished = TestsFinished(CheckPurpose.AFTER_DIFF, run.results or run.baseline or ())
     await _find_code(session, await to_thread(lambda: describe_checks(finished, root=root, brief=True)))
 
 

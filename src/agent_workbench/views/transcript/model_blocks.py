@@ -44,7 +44,7 @@ def search_blocks(event: CodeRetrieved, sought_for: str) -> list[Block]:
     """Return the blocks of a code search for the first prompt."""
     many = len(event.chunks)
     places = "\n".join(sanitize_line(chunk.place) for chunk in event.chunks)
-    kept = Block("the change is kept although checks fail, and the model goes on from there", Tone.DIM, "Kept")
+    kept = Block("the model begins with the code as it is now, and with what fails", Tone.DIM, "Anew")
     said = Block(f"{counted_text(many, 'piece')} of code found for {sought_for}", Tone.DIM, "Search")
     return [*([kept] if event.failing else []), said, *([Block(places, Tone.DIM, fold_lines=2)] if places else [])]
 
