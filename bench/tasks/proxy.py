@@ -18,7 +18,7 @@ CHAT = "/chat/completions"
 ANSWER_SECONDS = 3600
 # A block that stands at an answer's end so often is a loop. Short blocks are found in tables and data too.
 _REPEATS = 5
-_LOOP = re.compile(rf"(.{{8,600}}?)\1{{{_REPEATS - 1},}}.{{0,600}}\Z", re.DOTALL)
+_LOOP = re.compile(rf"(.{{8,600}}?)(\1{{{_REPEATS - 1},}}).{{0,600}}\Z", re.DOTALL)
 _LOOP_CHARS = 200
 
 
@@ -46,9 +46,9 @@ class Exchange(Struct):
         return isinstance(content, str) and content.startswith(words)
 
     @property
-    def loops(self) -> bool:
-        """True if the answer ends in a repeated block."""
-        return ends_in_loop(self.answer)
+    def loop_tokens(self) -> int:
+        """Tokens of the answer, about, that only repeat a block of it, where it ends in such a loop."""
+        return round(self.written * looped_chars(self.answer) / max(1, len(self.answer)))
 
     @property
     def overflowed(self) -> bool:
@@ -56,10 +56,10 @@ class Exchange(Struct):
         return self.status >= 400 and "context" in self.error.lower()
 
 
-def ends_in_loop(answer: str) -> bool:
-    """Return True if an answer ends in a block that stands there five times or more."""
+def looped_chars(answer: str) -> int:
+    """Return the length of the copies in which an answer ends, if a block stands there five times or more; else 0."""
     found = _LOOP.search(answer[-6000:])
-    return found is not None and len(found[0]) >= _LOOP_CHARS and len(set(found[1])) > 1
+    return len(found[2]) if found is not None and len(found[0]) >= _LOOP_CHARS and len(set(found[1])) > 1 else 0
 
 
 class CountingProxy:

@@ -26,7 +26,7 @@ class Row(Struct, frozen=True):
 
     `run` identifies the configuration. `passed` says of each change if the check passes after it, `answers_at` which
     answer it came from. Tokens: `prompt` were sent, `read` of them processed by the server, `again` of these although
-    an earlier request of the task had sent them; `loop_tokens` were written in answers that end in a loop.
+    an earlier request of the task had sent them; `loop_tokens` were written into loops.
     """
 
     run: str
@@ -91,7 +91,7 @@ def reasons(attempt: Attempt) -> tuple[str, ...]:
         found.append(TIME)
     if any(each.overflowed for each in exchanges):
         found.append(CONTEXT_FULL)
-    if attempt.repetitions or any(each.loops for each in exchanges):
+    if attempt.repetitions or any(each.loop_tokens for each in exchanges):
         found.append(LOOP)
     if attempt.changes:
         found.append(WRONG_EDIT)
@@ -111,7 +111,7 @@ def tokens(exchanges: Sequence[Exchange]) -> dict[str, int]:
         "read": sum(each.read for each in exchanges),
         "again": sum(each.again for each in exchanges),
         "written": sum(each.written for each in exchanges),
-        "loop_tokens": sum(each.written for each in exchanges if each.loops),
+        "loop_tokens": sum(each.loop_tokens for each in exchanges),
     }
 
 
