@@ -12,27 +12,39 @@ FRAME_SECONDS = 0.04
 GROWING_SECONDS = 0.1
 """Pause while text grows: scrolling repaints a whole pane, and keys need room between frames."""
 TYPING_SECONDS = 1.0
-"""Time after a key in which the next one is expected: growing text is painted half as often."""
+"""Time after a key in which the next one is expected."""
+KEY_SECONDS = 0.04
+"""Time in which the effect of a key is painted."""
+LOOK_SECONDS, MOST_LOOKS = 0.02, 15
 MOST_LATE_SECONDS = 0.2
 
 
 async def carry_updates(
     session: "SessionHandle", paint: Callable[["SessionUpdate"], object], idle_seconds: Callable[[], float]
 ) -> None:
-    """Pass updates to `paint`, at most 25 a second, 10 while text streams or a command prints, 5 if keys are pressed.
+    """Pass updates to `paint`, at most 25 a second, 10 while text grows, 2 to 6 if keys are pressed too.
 
     `idle_seconds` returns the time since the last key. The session skips updates that come meanwhile. There are fewer
     if painting delays other work, keys above all.
     """
     loop = asyncio.get_running_loop()
     async for update in session.live():
+        grows = not update.ended and (update.live.streaming is not None or update.live.running is not None)
+        if grows:
+            await _behind_a_key(idle_seconds)
         paint(update)
         if update.ended:
             return
-        grows = update.live.streaming is not None or update.live.running is not None
         pause = GROWING_SECONDS if grows else FRAME_SECONDS
-        if grows and idle_seconds() < TYPING_SECONDS:
-            pause += GROWING_SECONDS
         due = loop.time() + pause
         await asyncio.sleep(pause)
         await asyncio.sleep(min(MOST_LATE_SECONDS, loop.time() - due))
+
+
+async def _behind_a_key(idle_seconds: Callable[[], float]) -> None:
+    """While keys are pressed, wait until one has just been painted, if it comes soon: the next one is far then."""
+    for _ in range(MOST_LOOKS):
+        idle = idle_seconds()
+        if idle >= TYPING_SECONDS or KEY_SECONDS <= idle < KEY_SECONDS + 2 * LOOK_SECONDS:
+            return
+        await asyncio.sleep(LOOK_SECONDS)
