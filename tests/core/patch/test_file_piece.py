@@ -124,6 +124,21 @@ def test_a_whole_text_is_taken(new: str) -> None:
     )
 
 
+@pytest.mark.parametrize("between", ["", "    ...\n", "    …\n\n", "    # ...\n"])
+@pytest.mark.parametrize("indent", ["    ", ""])
+def test_the_beginnings_of_the_blocks_around_a_piece_are_dropped(between: str, indent: str) -> None:
+    body = f"{indent}def price(self):\n{indent}    return 3"
+    content = FileContent(CART.encode())
+    made = rewrite_file(content, [(piece(CART, 12, 13), f"class Cart:\n{between}{body}".split("\n"))])
+    assert made.content.data.decode() == CART.replace("return 2", "return 3")
+    assert made.repairs[0] == "class Cart: stands above piece 1, so it was dropped"
+
+
+def test_what_begins_a_block_within_the_piece_is_kept() -> None:
+    text = "if a:\n    if a:\n        b = 1\n"
+    assert rewritten(text, (piece(text, 2, 3), "if a:\n    b = 2")) == "if a:\n    if a:\n        b = 2\n"
+
+
 def test_overlapping_pieces_are_refused() -> None:
     with pytest.raises(PatchError, match="overlap"):
         rewritten(

@@ -347,6 +347,23 @@ async def test_code_that_the_words_name_comes_first_and_little_else_is_shown(tmp
         assert [f"{chunk.path}, the whole file" in first for chunk in others] == [True, True, False]
 
 
+async def test_of_two_members_of_one_name_that_of_the_named_class_comes_first(tmp_path: Path) -> None:
+    text = (
+        "class Basket:\n    def total(self):\n        return 1\nclass Cart:\n    def price(self):\n        return 2\n"
+    )
+    lines = text.split("\n")
+    other = Chunk("cart.py", 2, 3, "\n".join(lines[1:3]), 2.0, "Basket.total")
+    meant = Chunk("cart.py", 5, 6, "\n".join(lines[4:6]), 1.0, "Cart.price")
+    task = (replace(TASK[0], description="Give Cart.total a body"),)
+    files, found = {**FILES, "cart.py": text}, GivenChunks((other, meant))
+    async with a_stage(
+        tmp_path, [RIGHT], tasks=task, start=files, approvals=OPEN, headless=True, retriever=found
+    ) as stage:
+        await run(stage)
+        first = "\n".join(message.text for message in stage.model.requests[0].messages)
+        assert first.index("def price") < first.index("Piece 2: cart.py:2-3")
+
+
 async def test_a_file_that_the_words_name_is_shown_before_others_fill_the_prompt(tmp_path: Path) -> None:
     found = (Chunk("one.py", 1, 1, "a = 1", 2.0, "a", tokens=1_100), replace(CHUNKS.chunks[0], tokens=200))
     task = (replace(TASK[0], description="Mend cart.py"),)

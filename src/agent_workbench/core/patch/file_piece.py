@@ -1,8 +1,8 @@
 """A piece of a file, found again in the file as it is now, and replaced by its new text."""
 
 import re
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise, takewhile
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from agent_workbench.core.patch.values import FileContent
 
 BOM = "\ufeff"
 _INDENT = re.compile(r"[ \t]*")
+_NOTHING = frozenset({"", "...", "…", "# ..."})
 
 
 class FilePiece(Struct, frozen=True):
@@ -77,7 +78,8 @@ def rewrite_file(content: FileContent, rewrites: Iterable[tuple[FilePiece, Seque
     """Return the file with the new text of each piece, and a sentence for each repair.
 
     Line ends, byte order mark and the end of the last line follow the file. A uniform shift of the indentation is
-    repaired, and a definition that the new text leaves out stays. Raises `PatchError` for a piece that is not there any
+    repaired, the beginnings of the blocks around the piece are dropped, and a definition that the new text leaves out
+    stays. Raises `PatchError` for a piece that is not there any
     more, for pieces that overlap, for text that was left out in another way, and for an empty text of a whole file.
     """
     file = FileLines(content.data)
@@ -92,7 +94,9 @@ def rewrite_file(content: FileContent, rewrites: Iterable[tuple[FilePiece, Seque
                 advice="read_file shows the lines as they are now",
             )
         old = file.bare[found.start : found.stop]
-        lines, repaired = _shifted(piece, old, _without_margins(written, old))
+        body, dropped = _without_heads(piece, file.bare[: found.start], old, written)
+        lines, repaired = _shifted(piece, old, _without_margins(body, old))
+        repaired = (*dropped, *repaired)
         lines, kept = with_left_out(f"piece {piece.number}", piece.path, old, lines, whole=len(old) == len(file))
         repaired += kept
         edits.append(LineEdit(found.start, found.stop, _ended(file, found, lines)))
@@ -125,6 +129,31 @@ def _without_margins(written: Sequence[str], old: Sequence[str]) -> Sequence[str
     head = next(at for at, line in enumerate(old) if line.strip())
     tail = next(at for at, line in enumerate(reversed(old)) if line.strip())
     return [*old[:head], *body, *old[len(old) - tail :]]
+
+
+def _without_heads(
+    piece: FilePiece, above: Sequence[str], old: Sequence[str], written: Sequence[str]
+) -> tuple[Sequence[str], tuple[str, ...]]:
+    """Return the text without the lines that begin the blocks around it, and the repair.
+
+    The prompt shows `class Cart:` above a method of it, and a small model writes it again.
+    """
+    heads = set(_heads(above, old)).difference(map(str.strip, old))
+    again = tuple(takewhile(lambda line: line in heads or line in _NOTHING, map(str.strip, written)))
+    if heads.isdisjoint(again) or len(again) == len(written):
+        return written, ()
+    first = next(line for line in again if line in heads)
+    return written[len(again) :], (f"{shown(first)} stands above piece {piece.number}, so it was dropped",)
+
+
+def _heads(above: Sequence[str], old: Sequence[str]) -> Iterator[str]:
+    """Yield the lines ending in a colon that begin the blocks around a piece, the innermost first."""
+    inner = _first_indent(old) or ""
+    for line in reversed(above):
+        if line.strip() and len(_indent(line)) < len(inner):
+            inner = _indent(line)
+            if line.rstrip().endswith(":"):
+                yield line.strip()
 
 
 def _indent(line: str) -> str:

@@ -28,6 +28,7 @@ from agent_workbench.engine.tools.check_tool import latest_failures
 MOST_OTHERS, MOST_TOKENS = 2, 1_200
 """Limits of the code in the first prompt: pieces of files that nothing names, and estimated tokens of all."""
 _NAMES = re.compile(r"\w+")
+_MEMBERS = re.compile(r"\b[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _GLOB = re.compile(r"[*?\[\]]")
 # A path among the words of a command, as in `pytest tests/test_cart.py::test_total`.
 _WORDS = re.compile(r"[^\s:;=\"']+")
@@ -121,12 +122,13 @@ def _near(found: Sequence[Chunk], words: str, told: str) -> Iterator[Chunk]:
     named = {each.path for each in found if PurePosixPath(each.path).name in told}
     most = MOST_OTHERS if any(not is_test(path) for path in named) else len(found)
     others = [each for each in found if each.path not in named][:most]
-    said = set(_NAMES.findall(words))
+    members = [each.split(".") for each in _MEMBERS.findall(words)]
+    said = set(_NAMES.findall(_MEMBERS.sub(" ", words)))
     first = sorted(
         found,
         key=lambda each: (
             is_test(each.path),
-            said.isdisjoint(_NAMES.findall(each.symbol)),
+            said.isdisjoint(_NAMES.findall(each.symbol)) and not any(_means(parts, each.symbol) for parts in members),
             each.path not in named,  # the limit leaves out the last
         ),
     )
@@ -135,6 +137,12 @@ def _near(found: Sequence[Chunk], words: str, told: str) -> Iterator[Chunk]:
         if (each.path in named or each in others) and (each.tokens <= left or left == MOST_TOKENS):
             left -= each.tokens
             yield each
+
+
+def _means(member: Sequence[str], symbol: str) -> bool:
+    """Return True if words that name a member, such as `Cart.total`, mean this definition: not `Basket.total`."""
+    names, own = _NAMES.findall(symbol), member[-1]
+    return not set(member[:-1]).isdisjoint(names) or names == [own]
 
 
 def _query(session: SessionContext) -> CodeQuery:

@@ -78,6 +78,11 @@ def test_long_queries_are_read_quickly(text: str) -> None:
     assert len(query.stems) <= 600
 
 
+def test_members_are_names_and_files_are_none() -> None:
+    query = read_query("Give Cart.__len__ a body, as cart.total() in app.py has. Or json/tag.py", NAMES)
+    assert query.names == ("Cart", "__len__", "cart", "total")
+
+
 def test_names_written_as_code_and_words_that_may_be_one_are_told_apart() -> None:
     query = read_query("Fix `retry` in run_all() and HttpClient\n\nplain words", NAMES)
     assert query.names == ("retry", "run_all", "HttpClient")

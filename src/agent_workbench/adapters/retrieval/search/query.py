@@ -41,6 +41,8 @@ _SHELL_LINE = re.compile(
 )
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w{2,79}")
 _CODE = re.compile(r"`{1,2}([^`\n]{1,80})`{1,2}|(?<!\w)([A-Za-z_]\w{2,79})\(")
+# A name of a member, as `Cart.total` or `cart.total`.
+_MEMBER = re.compile(r"(?<![\w.@/\\-])[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+(?![\w@/\\-])")
 _PLAIN = re.compile(r"[A-Za-z0-9]+")
 _MIXED = re.compile(r"[a-z0-9][A-Z]")
 _TEST_WORDS = frozenset({"test", "tests", "testing", "tested", "pytest", "unittest", "fixture", "fixtures", "spec"})
@@ -119,14 +121,15 @@ def read_query(query: CodeQuery | str, names: PathLookup) -> ParsedQuery:
         words.setdefault(stemmed, times)
     intent_words = split_identifiers(text[:_INTENT_CHARS])
     title = text.partition("\n")[0] or _error_lines(failing)[:_INTENT_CHARS]
+    mentioned = tuple(_places(f"{_bounded(asked.text)}\n{failing}", names))
     return ParsedQuery(
         _repeated(words),
         written,
-        tuple(dict.fromkeys((*_files(asked.files, names), *_places(f"{_bounded(asked.text)}\n{failing}", names)))),
+        tuple(dict.fromkeys((*_files(asked.files, names), *mentioned))),
         not _TEST_WORDS.isdisjoint(intent_words),
         not _DOCUMENT_WORDS.isdisjoint(intent_words),
         _repeated(_stem_weights(title, written, _MAX_WORDS)),
-        tuple(_names(f"{text}\n{_error_lines(failing)}")),
+        tuple(_names(f"{text}\n{_error_lines(failing)}", {place.path.rpartition("/")[2] for place in mentioned})),
         _pairs(text),
         title,
     )
@@ -167,9 +170,13 @@ def _repeated(words: Mapping[str, int]) -> tuple[str, ...]:
     return tuple(stemmed for stemmed, times in words.items() for _ in range(times))
 
 
-def _names(text: str) -> Sequence[str]:
-    """Return the words written as symbols: with inner underscores or capitals, called, or in backticks."""
+def _names(text: str, files: Collection[str]) -> Sequence[str]:
+    """Return the words written as symbols: with inner underscores or capitals, called, in backticks, or with a dot.
+
+    `files` are names of files in the text, whose dots make no symbols.
+    """
     marked = {name for match in _CODE.finditer(text) for name in _IDENTIFIER.findall(match[1] or match[2])}
+    marked |= {name for each in _MEMBER.findall(text) if each not in files for name in _IDENTIFIER.findall(each)}
     found: dict[str, None] = {}
     for name in _IDENTIFIER.findall(text):
         if name in marked or "_" in name.strip("_") or _MIXED.search(name):
