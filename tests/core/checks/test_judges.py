@@ -268,3 +268,22 @@ def test_an_old_failure_counts_where_the_words_name_what_its_class_tests(test: s
     task = Task(TaskId("T-1"), "The separator of slugify() in slugify/slugify.py is ignored", "It is right.")
     before = (CheckResult("make test", 1, "", 0.1, (test,)),)
     assert excused_suite(task, "make test", before) == (() if counts else ("make test",))
+
+
+@pytest.mark.parametrize(
+    ("said", "output", "counts"),
+    [
+        ("Add an implementation of unzip", "E   ImportError: cannot import name 'unzip' from 'toolz' (x.py)", True),
+        ("Rename pipeline() to compose_left()", "ImportError: cannot import name 'compose_left' from 'toolz'", True),
+        ("Give Cart.total a body", "AttributeError: 'Cart' object has no attribute 'total'", True),
+        ("Add `parse`", "TypeError: parse is not a function", True),
+        ("Write Sum", "./sum_test.go:5:9: undefined: Sum", True),
+        ("Add sdsrange", "sds.c:9: undefined reference to `sdsrange'", True),
+        ("Add an implementation of unzip", "ModuleNotFoundError: No module named 'numpy'", False),
+        ("Add an implementation of unzip", "E   assert unzip(1) == 2", False),
+    ],
+)
+def test_an_old_failure_counts_where_the_words_name_what_it_misses(said: str, output: str, counts: bool) -> None:
+    task = Task(TaskId("T-1"), said)
+    before = (CheckResult("make test", 2, output, 0.1, ("tests/test_core.py",)),)
+    assert excused_suite(task, "make test", before) == (() if counts else ("make test",))

@@ -51,6 +51,15 @@ SECTIONS = {
 _DOCTEST_FAILS = re.compile(r"^Failed example:$|\[doctest\]", re.MULTILINE)
 
 
+# What a failure says is not there: Python, JavaScript, C, Go and Rust.
+_MISSING = re.compile(
+    r"(?:cannot import name|no module named|has no attribute|\bname|export named|unexpected keyword argument"
+    r"|undefined reference to|implicit declaration of function|cannot find \w+) ['`\u2018\"](\w+)"
+    r"|\bundefined: (\w+)|(\w+) is not (?:defined|a function)",
+    re.IGNORECASE,
+)
+
+
 class Protection(StrEnum):
     """Protection of a judge: read-only, or open to a change that a person approves."""
 
@@ -131,12 +140,16 @@ class Judges(Struct, frozen=True):
 def excused_suite(task: Task, suite: str, baseline: Sequence[CheckResult] | None) -> tuple[str, ...]:
     """Return the repository's own test command if its old failures do not count against the task, else nothing.
 
-    They count if the words speak of failures, or name a failing test, its file, or the file that it or its class tests.
+    They count if the words speak of failures, or name a failing test, its file, the file that it or its class tests, or
+    what a failure says is missing.
     """
     before = next((each for each in baseline or () if each.command == suite and suite), None)
     if before is None or before.passed or not before.failed_tests or is_about_failures(task):
         return ()
     words = named_words(task)
+    missing = {name.casefold() for names in _MISSING.findall(before.output) for name in names if name}
+    if not missing.isdisjoint(part for word in words for part in (word, word.rpartition(".")[2])):
+        return ()
     stems = {_subject(word) for word in words if "." in word or "/" in word}
     for test in before.failed_tests:
         files = [path.casefold() for path in test_files(test)]
