@@ -14,7 +14,7 @@ from agent_workbench.core.checks.results import CheckResult
 from agent_workbench.core.patch.paths import fold_path, literal_glob, takes_place_of
 from agent_workbench.core.patch.values import FileOperation, FilePatch, LineKind
 from agent_workbench.core.plan import Task
-from agent_workbench.core.plan.task_words import asks_for_test, is_about_failures, keeps_tests, named_words
+from agent_workbench.core.plan.task_words import asks_for_test, is_about_failures, keeps_tests, named_words, stated_goal
 from agent_workbench.core.repo.path_kinds import is_test
 
 WHOLE_CONFIGS = frozenset(
@@ -141,7 +141,7 @@ def excused_suite(task: Task, suite: str, baseline: Sequence[CheckResult] | None
     """Return the repository's own test command if its old failures do not count against the task, else nothing.
 
     They count if the words speak of failures, or name a failing test, its file, the file that it or its class tests, or
-    what a failure says is missing.
+    what a failure says is missing, and where they say what the name of a failing test says.
     """
     before = next((each for each in baseline or () if each.command == suite and suite), None)
     if before is None or before.passed or not before.failed_tests or is_about_failures(task):
@@ -154,9 +154,20 @@ def excused_suite(task: Task, suite: str, baseline: Sequence[CheckResult] | None
     for test in before.failed_tests:
         files = [path.casefold() for path in test_files(test)]
         names = {*files, *(_name(path) for path in files), _last_name(test).casefold()}
-        if names & words or {*(_subject(path) for path in files), *_tested_by_class(test)} & stems:
+        if names & words or _says(task, test) or {*(_subject(path) for path in files), *_tested_by_class(test)} & stems:
             return ()
     return (suite,)
+
+
+def _says(task: Task, test: str) -> bool:
+    """Return True if the task's words have all words of a test's name, or two of them: `test_slice_after_removal`."""
+    own = _beginnings(_last_name(test)) - {"test"}
+    return len(own & _beginnings(f"{task.description}\n{stated_goal(task)}")) >= min(len(own), 2) > 0
+
+
+def _beginnings(text: str) -> frozenset[str]:
+    """Return the first letters of the words that have four or more, in lower case: `slice` and `slicing` share them."""
+    return frozenset(word[:4].casefold() for word in re.findall(r"[A-Z]?[a-z]{3,}|[A-Z]{4,}", text) if len(word) > 3)
 
 
 def _subject(path: str) -> str:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.file_lines import FileLines, LineEdit, line_end
-from agent_workbench.core.patch.left_out_text import with_left_out
+from agent_workbench.core.patch.left_out_text import defined_names, with_left_out
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.patch.values import FileContent
 
@@ -140,10 +140,12 @@ def _without_heads(
     """
     heads = set(_heads(above, old)).difference(map(str.strip, old))
     again = tuple(takewhile(lambda line: line in heads or line in _NOTHING, map(str.strip, written)))
-    if heads.isdisjoint(again) or len(again) == len(written):
+    rest = written[len(again) :]
+    known = defined_names(old)
+    if heads.isdisjoint(again) or not rest or (known and set(known).isdisjoint(defined_names(rest))):
         return written, ()
     first = next(line for line in again if line in heads)
-    return written[len(again) :], (f"{shown(first)} stands above piece {piece.number}, so it was dropped",)
+    return rest, (f"{shown(first)} stands above piece {piece.number}, so it was dropped",)
 
 
 def _heads(above: Sequence[str], old: Sequence[str]) -> Iterator[str]:
