@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import quantiles
 
 from agent_workbench.adapters.git.repository import Repository
-from agent_workbench.adapters.git.user_checkout.checkout_files import CheckoutFiles
+from agent_workbench.adapters.git.working_trees.checkout_files import CheckoutFiles
 from agent_workbench.adapters.retrieval.cache_folder import CacheFolder
 from agent_workbench.adapters.retrieval.retriever import CodeRetriever
 from agent_workbench.core.repo.retrieval import CodeQuery

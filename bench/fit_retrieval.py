@@ -20,8 +20,8 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from agent_workbench.adapters.retrieval.index.file_kinds import FileKind
-from agent_workbench.adapters.retrieval.search.features import KIND_OF, Feature
-from agent_workbench.adapters.retrieval.search.scoring import KIND_SHARES
+from agent_workbench.adapters.retrieval.scoring import KIND_SHARES
+from agent_workbench.adapters.retrieval.search_features import KIND_OF, Feature
 from bench.retrieval_cases import Case, load_cases
 from bench.retrieval_mining import read_repos
 
@@ -37,7 +37,7 @@ _CANDIDATES = 100
 _STEPS = 60
 _FEWEST_REPOS = 2
 _SHORTEST_STEP, _SLIGHT = 1e-6, 1e-10
-WEIGHTS = Path(__file__).parents[1] / "src/agent_workbench/adapters/retrieval/search/weights.json"
+WEIGHTS = Path(__file__).parents[1] / "src/agent_workbench/adapters/retrieval/weights.json"
 
 
 class Figures(Struct, frozen=True):

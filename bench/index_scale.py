@@ -19,9 +19,9 @@ from statistics import quantiles
 from agent_workbench.adapters.retrieval.index.file_kinds import kind_of
 from agent_workbench.adapters.retrieval.index.segments import Field, Segment, SourceFile, blob_id
 from agent_workbench.adapters.retrieval.index.workspace_index import WorkspaceIndex
-from agent_workbench.adapters.retrieval.indexer.indexable_files import MAX_FILE_BYTES
-from agent_workbench.adapters.retrieval.search.scoring import keep_freed_memory
-from agent_workbench.adapters.retrieval.search.scoring import search as search_view
+from agent_workbench.adapters.retrieval.indexable_files import MAX_FILE_BYTES
+from agent_workbench.adapters.retrieval.scoring import keep_freed_memory
+from agent_workbench.adapters.retrieval.scoring import search as search_view
 from agent_workbench.core.repo.retrieval import CodeQuery
 from agent_workbench.ranking.stems import count_stems
 from bench.figures import Figure, milliseconds

@@ -17,18 +17,18 @@ from numpy.typing import NDArray
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.adapters.retrieval.commit_index import CommitIndex
 from agent_workbench.adapters.retrieval.commit_words import MAX_COMMITS
+from agent_workbench.adapters.retrieval.embedding_client import EmbeddingClient
 from agent_workbench.adapters.retrieval.index.chunk_cache import ChunkCache
 from agent_workbench.adapters.retrieval.index.file_kinds import is_bulk
+from agent_workbench.adapters.retrieval.index.file_parser import FileParser
 from agent_workbench.adapters.retrieval.index.view import IndexView
-from agent_workbench.adapters.retrieval.indexer.file_parser import FileParser
-from agent_workbench.adapters.retrieval.indexer.indexable_files import is_searchable
-from agent_workbench.adapters.retrieval.search.features import Feature, compute_features
-from agent_workbench.adapters.retrieval.search.layout import layout_of
-from agent_workbench.adapters.retrieval.search.query import read_query
-from agent_workbench.adapters.retrieval.search.scoring import effective_kinds
-from agent_workbench.adapters.retrieval.vectors.embedding_client import EmbeddingClient
-from agent_workbench.adapters.retrieval.vectors.repo_vectors import texts_of
-from agent_workbench.adapters.retrieval.vectors.vector_table import FileVectors, unit_rows
+from agent_workbench.adapters.retrieval.indexable_files import is_searchable
+from agent_workbench.adapters.retrieval.repo_vectors import texts_of
+from agent_workbench.adapters.retrieval.scoring import effective_kinds
+from agent_workbench.adapters.retrieval.search_features import Feature, compute_features
+from agent_workbench.adapters.retrieval.search_layout import layout_of
+from agent_workbench.adapters.retrieval.search_query import read_query
+from agent_workbench.adapters.retrieval.vector_table import FileVectors, unit_rows
 from agent_workbench.core.repo.retrieval import CodeQuery, PastCommit
 from agent_workbench.core.settings import EmbeddingProvider, EmbeddingSettings, RetrievalSettings
 from bench.retrieval_mining import Question, Repo, check_out, is_source, mine

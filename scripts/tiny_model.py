@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct, field
 
-from agent_workbench.adapters.llama_cpp.http_client.gbnf import THOUGHT_END, THOUGHT_START
+from agent_workbench.adapters.llama_cpp.gbnf import THOUGHT_END, THOUGHT_START
 
 if TYPE_CHECKING:
     import numpy as np

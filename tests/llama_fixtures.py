@@ -15,7 +15,7 @@ import pytest
 from msgspec import Struct
 
 from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedServer
-from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
+from agent_workbench.adapters.llama_cpp.model_client import LlamaCppModel
 from agent_workbench.core.settings.models import ServingSettings
 from scripts.tiny_model import write_tiny_gguf
 

@@ -36,7 +36,7 @@ ASKED_BEFORE = {
     "subjects.mcp_client.process_adapter": "a process that `subjects.mcp_client.server_tools_adapter` starts",
     "subjects.mcp_client.elicitation_adapter": "runs in the process of the client",
     "subjects.mcp_client.sign_in_adapter": "runs in the process of the client",
-    "adapters.retrieval.vectors.store_worker": "a process that is started where there are vectors",
+    "adapters.retrieval.vector_worker": "a process that is started where there are vectors",
     "http_server": "the server of the package `mcp`",
 }
 REQUIREMENT = re.compile(r"(?P<name>[a-z0-9-]+)==(?P<version>[^\s;]+)(?P<marker> ; [^\\]+)?")

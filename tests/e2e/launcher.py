@@ -22,7 +22,7 @@ from unittest.mock import patch
 from msgspec import Struct
 
 from agent_workbench.adapters.git.repository import Repository
-from agent_workbench.adapters.git.worktree.workspace import GitWorkspace
+from agent_workbench.adapters.git.working_trees.workspace import GitWorkspace
 from agent_workbench.adapters.llama_cpp.scripted_model import ScriptedModel
 from agent_workbench.bootstrap.repo_context import RepoContext, Say
 from agent_workbench.cli.main import execute

@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
-from agent_workbench.adapters.llama_cpp.http_client.gbnf import sentence_grammar
+from agent_workbench.adapters.llama_cpp.gbnf import sentence_grammar
 from tests.e2e.machine import WAIT_SECONDS
 from tests.llama_fixtures import LlamaServer
 

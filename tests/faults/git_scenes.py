@@ -14,7 +14,7 @@ import pytest
 
 from agent_workbench.adapters.git.plumbing import GitResult, Plumbing
 from agent_workbench.adapters.git.repository import Repository
-from agent_workbench.adapters.git.worktree.workspace import GitWorkspace
+from agent_workbench.adapters.git.working_trees.workspace import GitWorkspace
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.patch.values import FileChange, FileContent

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
+from agent_workbench.adapters.llama_cpp.model_client import LlamaCppModel
 from tests.adapters.llama_cpp.answers import ask, collect
 from tests.fakes.faulty_server import Answer, FaultyServer, as_json, delta, error, event, stream
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from agent_workbench.adapters.llama_cpp.chain_link import ChainLink, StatusRelay
 from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedServer
 from agent_workbench.adapters.llama_cpp.endpoint_chain import ChainedModel
-from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
+from agent_workbench.adapters.llama_cpp.model_client import LlamaCppModel
 from agent_workbench.adapters.llama_cpp.model_registry import ModelRegistry
 from agent_workbench.adapters.llama_cpp.scripted_model import ScriptedModel
 from agent_workbench.adapters.llama_cpp.spending_ledger import SpendingLedger

@@ -7,7 +7,7 @@ from itertools import takewhile
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
+from agent_workbench.adapters.llama_cpp.model_client import LlamaCppModel
 from agent_workbench.core.diagnostics import Health
 from agent_workbench.core.errors import ContextOverflow, ModelRefused
 from agent_workbench.core.model import (

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
+from agent_workbench.adapters.llama_cpp.model_client import LlamaCppModel
 from agent_workbench.core.errors import ModelRefused, ModelUnavailable
 from agent_workbench.core.model import Sampling
 from tests.adapters.llama_cpp.answers import ask, collect

@@ -8,7 +8,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
+from agent_workbench.adapters.llama_cpp.model_client import LlamaCppModel
 from agent_workbench.core.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable
 from tests.adapters.llama_cpp.answers import Collected, ask, collect
 from tests.fakes.faulty_server import (

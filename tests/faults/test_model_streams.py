@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
+from agent_workbench.adapters.llama_cpp.model_client import LlamaCppModel
 from agent_workbench.core.errors import ContextOverflow, ModelRefused, ModelUnavailable
 from agent_workbench.core.model import AnswerFigures, PromptProgress, StopCause
 from tests.adapters.llama_cpp.answers import Collected, ask, collect

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
-from agent_workbench.adapters.retrieval.vectors.embedding_client import EmbeddingClient, EmbeddingFailed
+from agent_workbench.adapters.llama_cpp.model_client import LlamaCppModel
+from agent_workbench.adapters.retrieval.embedding_client import EmbeddingClient, EmbeddingFailed
 from agent_workbench.bootstrap.shared_resources import find_server_at
 from agent_workbench.core.errors import ConfigError, ForgeError, ModelError, ModelUnavailable
 from agent_workbench.core.model_files import read_hub_name
@@ -126,6 +126,6 @@ async def test_no_spelling_of_no_proxy_is_a_defect(
 ) -> None:
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("NO_PROXY", no_proxy)
-    monkeypatch.setattr("agent_workbench.adapters.retrieval.vectors.embedding_client._FIRST_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr("agent_workbench.adapters.retrieval.embedding_client._FIRST_PAUSE_SECONDS", 0.001)
     with pytest.raises((refused, failed)):
         await ask()

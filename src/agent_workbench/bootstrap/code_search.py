@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # loaded when something is searched
-    from agent_workbench.adapters.git.user_checkout.past_tree import PastTree
+    from agent_workbench.adapters.git.working_trees.past_tree import PastTree
     from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedServer
     from agent_workbench.adapters.retrieval.evaluation import Evaluation
     from agent_workbench.adapters.retrieval.retriever import CodeRetriever

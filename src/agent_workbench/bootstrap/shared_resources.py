@@ -136,7 +136,7 @@ async def find_server_at(url: str, seconds: float = NAMED_SECONDS) -> "FoundMode
 
     A name and a password in the address are left out. Raises `ConfigError` for what is no address.
     """
-    from agent_workbench.adapters.llama_cpp.http_client.endpoint import Endpoint
+    from agent_workbench.adapters.llama_cpp.http_endpoint import Endpoint
     from agent_workbench.adapters.llama_cpp.server_search import ServerCandidate, find_servers
     from agent_workbench.core.local_models import FoundModels
 

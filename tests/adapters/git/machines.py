@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.adapters.git.session_refs import GitSessionRefs
-from agent_workbench.adapters.git.worktree.workspace import GitWorkspace
+from agent_workbench.adapters.git.working_trees.workspace import GitWorkspace
 from agent_workbench.core.events import CheckpointTaken, Event, Recorded, SessionStarted, TaskCommitted, TaskStarted
 from agent_workbench.core.history.signed_approvals import SignedHead
 from agent_workbench.core.ids import CommitId, SessionId

@@ -10,7 +10,7 @@ import pytest
 
 from agent_workbench.adapters.git.plumbing import Plumbing
 from agent_workbench.adapters.git.repository import Repository
-from agent_workbench.adapters.git.worktree.workspace import GitWorkspace
+from agent_workbench.adapters.git.working_trees.workspace import GitWorkspace
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.patch.values import FileChange, FileContent
 from tests.adapters.git.user import SESSION, User

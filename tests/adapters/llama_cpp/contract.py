@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from agent_workbench.adapters.llama_cpp.http_client.gbnf import sentence_grammar
+from agent_workbench.adapters.llama_cpp.gbnf import sentence_grammar
 from agent_workbench.core.errors import ContextOverflow
 from agent_workbench.core.model import StopCause
 from agent_workbench.core.ports.model import Model

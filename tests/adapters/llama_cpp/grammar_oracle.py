@@ -16,9 +16,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedServer
-from agent_workbench.adapters.llama_cpp.http_client.endpoint import Endpoint
-from agent_workbench.adapters.llama_cpp.http_client.gbnf import with_prefix
-from agent_workbench.adapters.llama_cpp.http_client.json_values import text_at
+from agent_workbench.adapters.llama_cpp.gbnf import with_prefix
+from agent_workbench.adapters.llama_cpp.http_endpoint import Endpoint
+from agent_workbench.adapters.llama_cpp.json_values import text_at
 from agent_workbench.core.settings.models import ServingSettings
 from agent_workbench.core.text.gbnf import literal
 from scripts.tiny_model import MESSAGE_END, make_vocabulary, write_tiny_gguf

@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedModel, EmbeddedServer
-from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
+from agent_workbench.adapters.llama_cpp.model_client import LlamaCppModel
 from agent_workbench.core.errors import ModelUnavailable
 from agent_workbench.core.settings.models import ServingSettings
 from tests.adapters.llama_cpp.answers import ask, collect

@@ -9,7 +9,7 @@ import pytest
 
 from agent_workbench.adapters.llama_cpp.chain_link import ChainLink, StatusRelay
 from agent_workbench.adapters.llama_cpp.endpoint_chain import ChainedModel
-from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
+from agent_workbench.adapters.llama_cpp.model_client import LlamaCppModel
 from agent_workbench.core.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable
 from agent_workbench.core.model import AnswerEnd, AnswerFigures, Purpose
 from tests.adapters.llama_cpp.answers import ask, collect

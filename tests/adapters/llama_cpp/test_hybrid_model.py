@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from agent_workbench.adapters.llama_cpp.gguf_header import read_gguf_facts
-from agent_workbench.adapters.llama_cpp.http_client.endpoint import Endpoint
+from agent_workbench.adapters.llama_cpp.http_endpoint import Endpoint
 from agent_workbench.core.model import Message, ModelRequest, Role
 from tests.adapters.llama_cpp.answers import collect
 from tests.adapters.llama_cpp.hybrid_model import write_hybrid_gguf

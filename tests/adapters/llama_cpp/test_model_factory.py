@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedModel
-from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
+from agent_workbench.adapters.llama_cpp.model_client import LlamaCppModel
 from agent_workbench.adapters.llama_cpp.model_factory import model_from_settings
 from agent_workbench.core.errors import ConfigError, ModelUnavailable
 from agent_workbench.core.ports.model import Model

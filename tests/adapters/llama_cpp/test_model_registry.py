@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from agent_workbench.adapters.llama_cpp.endpoint_chain import ChainedModel
-from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
+from agent_workbench.adapters.llama_cpp.model_client import LlamaCppModel
 from agent_workbench.adapters.llama_cpp.model_registry import ModelRegistry
 from agent_workbench.core.diagnostics import endpoint_lines, settings_for
 from agent_workbench.core.errors import ConfigError, ModelRefused, ModelUnavailable, UsageError

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
+from agent_workbench.adapters.llama_cpp.model_client import LlamaCppModel
 from agent_workbench.adapters.llama_cpp.priced_model import CostCapExceeded, PricedModel, prompt_tokens_of
 from agent_workbench.adapters.llama_cpp.spending_ledger import FILE, LocalSpending, SpendingLedger
 from agent_workbench.core.errors import ModelRefused, ModelUnavailable

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
+from agent_workbench.adapters.llama_cpp.model_client import LlamaCppModel
 from agent_workbench.adapters.llama_cpp.scripted_model import ScriptedModel
 from agent_workbench.core.errors import ModelRefused
 from agent_workbench.core.model import AnswerItem, Message, ModelRequest, Purpose, Role, StopCause

@@ -6,8 +6,8 @@ from contextlib import aclosing
 from typing import cast
 
 from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedModel
-from agent_workbench.adapters.llama_cpp.http_client.turns import OnStatus
 from agent_workbench.adapters.llama_cpp.shared_models import BUSY, SharedModel, SharedModels
+from agent_workbench.adapters.llama_cpp.turns import OnStatus
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose, TextDelta
 from agent_workbench.core.plan.estimates import Complexity
 

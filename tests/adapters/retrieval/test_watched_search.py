@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.adapters.git.repository import Repository
-from agent_workbench.adapters.retrieval.indexer import change_finder
+from agent_workbench.adapters.retrieval import change_finder
 from agent_workbench.adapters.retrieval.retriever import CodeRetriever
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.ports.workspace import Sources

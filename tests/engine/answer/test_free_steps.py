@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedServer
-from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
+from agent_workbench.adapters.llama_cpp.model_client import LlamaCppModel
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.events import ActionFinished, ActionProposed, ActionRejected, PatchApplied, TaskFinished
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
+from agent_workbench.adapters.llama_cpp.model_client import LlamaCppModel
 from agent_workbench.core.events import ActionProposed, ActionRejected, Event, GrammarIgnored, PromptBuilt
 from agent_workbench.core.settings import Limits, Settings
 from tests.engine.stage import FINISH, OPEN, a_stage, call, change

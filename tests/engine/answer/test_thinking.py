@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedModel, EmbeddedServer
-from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
+from agent_workbench.adapters.llama_cpp.model_client import LlamaCppModel
 from agent_workbench.adapters.llama_cpp.scripted_model import ScriptedModel
 from agent_workbench.core.events import InterruptCause, ModelAnswered, ModelInterrupted, ModelObserved, TaskCommitted
 from agent_workbench.core.model import (

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
+from agent_workbench.adapters.llama_cpp.model_client import LlamaCppModel
 from agent_workbench.adapters.llama_cpp.scripted_model import ScriptedModel
 from agent_workbench.core import events as e
 from agent_workbench.core.errors import ExitCode, ModelUnavailable

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.git.user_checkout.merge import CheckoutMerge
+from agent_workbench.adapters.git.working_trees.merge import CheckoutMerge
 from agent_workbench.core.background import uninterrupted
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.events import (

@@ -12,11 +12,11 @@ from agent_workbench.adapters.git.plumbing import Plumbing
 from agent_workbench.adapters.git.refs import BRANCH_PREFIX, branch_refs
 from agent_workbench.adapters.git.stored_commits import read_commit
 from agent_workbench.adapters.git.tree_writer import TreeWriter
-from agent_workbench.adapters.git.user_checkout.checkout import Checkout
-from agent_workbench.adapters.git.worktree.checkpoints import Checkpoints
-from agent_workbench.adapters.git.worktree.lifecycle import Worktrees
-from agent_workbench.adapters.git.worktree.orphans import Orphans
-from agent_workbench.adapters.git.worktree.paths import WorktreePaths, WorktreeRecord, worktree_paths
+from agent_workbench.adapters.git.working_trees.checkpoints import Checkpoints
+from agent_workbench.adapters.git.working_trees.lifecycle import Worktrees
+from agent_workbench.adapters.git.working_trees.orphans import Orphans
+from agent_workbench.adapters.git.working_trees.paths import WorktreePaths, WorktreeRecord, worktree_paths
+from agent_workbench.adapters.git.working_trees.user_checkout import Checkout
 from agent_workbench.core.errors import JournalError, WorkspaceError
 from agent_workbench.core.history.anchors import read_trailers
 from agent_workbench.core.history.git_objects import GitObjects, TaskBranch

@@ -4,8 +4,8 @@ import asyncio
 
 from msgspec.structs import replace
 
-from agent_workbench.adapters.llama_cpp.http_client.turns import OnStatus
 from agent_workbench.adapters.llama_cpp.priced_model import CostCapExceeded, worst_case
+from agent_workbench.adapters.llama_cpp.turns import OnStatus
 from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import ModelError, ModelUnavailable, WorkbenchError
 from agent_workbench.core.model import AnswerEnd, AnswerFigures, ModelFacts, ModelRequest

@@ -15,9 +15,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.gguf_header import read_model_file
-from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel, say_nothing
-from agent_workbench.adapters.llama_cpp.http_client.token_counts import Token
-from agent_workbench.adapters.llama_cpp.http_client.turns import OnStatus
+from agent_workbench.adapters.llama_cpp.model_client import LlamaCppModel, say_nothing
+from agent_workbench.adapters.llama_cpp.token_counts import Token
+from agent_workbench.adapters.llama_cpp.turns import OnStatus
 from agent_workbench.adapters.llama_cpp.xllamacpp_server import API_KEY_VARIABLE
 from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import ModelUnavailable, ShellError

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.chain_link import ChainLink, NotReady
 from agent_workbench.adapters.llama_cpp.endpoint_order import EndpointOrder, Quota, order_links
-from agent_workbench.adapters.llama_cpp.http_client.turns import OnStatus
+from agent_workbench.adapters.llama_cpp.turns import OnStatus
 from agent_workbench.core.errors import ContextOverflow, ModelError, ModelUnavailable
 from agent_workbench.core.model import AnswerEnd, AnswerItem, EndpointChoice, ModelFacts, ModelRequest, Purpose
 from agent_workbench.core.plan.estimates import Complexity

@@ -6,9 +6,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedModel, EmbeddedServer
-from agent_workbench.adapters.llama_cpp.http_client.client import LlamaCppModel
-from agent_workbench.adapters.llama_cpp.http_client.turns import OnStatus
+from agent_workbench.adapters.llama_cpp.model_client import LlamaCppModel
 from agent_workbench.adapters.llama_cpp.shared_models import SharedModels
+from agent_workbench.adapters.llama_cpp.turns import OnStatus
 from agent_workbench.core.errors import ModelError, ModelUnavailable
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose
 from agent_workbench.core.plan.estimates import Complexity

@@ -11,7 +11,6 @@ from agent_workbench.adapters.llama_cpp.chain_link import ChainLink, StatusRelay
 from agent_workbench.adapters.llama_cpp.endpoint_chain import ChainedModel
 from agent_workbench.adapters.llama_cpp.endpoint_order import quota_of
 from agent_workbench.adapters.llama_cpp.gguf_header import read_model_file
-from agent_workbench.adapters.llama_cpp.http_client.turns import OnStatus
 from agent_workbench.adapters.llama_cpp.model_factory import (
     UnusableModel,
     address_of,
@@ -22,6 +21,7 @@ from agent_workbench.adapters.llama_cpp.priced_model import PricedModel
 from agent_workbench.adapters.llama_cpp.served_models import ServedModels
 from agent_workbench.adapters.llama_cpp.shared_models import SharedModels
 from agent_workbench.adapters.llama_cpp.spending_ledger import LocalSpending, SpendingLedger
+from agent_workbench.adapters.llama_cpp.turns import OnStatus
 from agent_workbench.core.diagnostics import endpoint_named
 from agent_workbench.core.errors import ConfigError, ModelRefused
 from agent_workbench.core.local_models import FoundServer, ListedModel

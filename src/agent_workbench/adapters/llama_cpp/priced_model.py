@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Sequence
 
 from msgspec.structs import replace
 
-from agent_workbench.adapters.llama_cpp.http_client.turns import OnStatus
+from agent_workbench.adapters.llama_cpp.turns import OnStatus
 from agent_workbench.core.background import uninterrupted
 from agent_workbench.core.errors import ModelError, ModelRefused, ModelUnavailable, StorageError
 from agent_workbench.core.model import (

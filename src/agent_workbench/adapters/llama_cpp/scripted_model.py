@@ -8,8 +8,8 @@ from typing import Protocol, runtime_checkable
 
 from msgspec.structs import replace
 
-from agent_workbench.adapters.llama_cpp.http_client.gbnf import sentence_grammar, tokens_grammar
-from agent_workbench.adapters.llama_cpp.http_client.token_counts import Token
+from agent_workbench.adapters.llama_cpp.gbnf import sentence_grammar, tokens_grammar
+from agent_workbench.adapters.llama_cpp.token_counts import Token
 from agent_workbench.core.errors import ModelRefused
 from agent_workbench.core.model import AnswerItem, Message, ModelFacts, ModelRequest, Purpose, Role, TextDelta
 from agent_workbench.core.plan.estimates import Complexity

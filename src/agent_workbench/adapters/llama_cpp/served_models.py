@@ -5,15 +5,15 @@ from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
-from agent_workbench.adapters.llama_cpp.http_client.context_size import (
+from agent_workbench.adapters.llama_cpp.context_size import (
     LM_STUDIO,
     OLLAMA,
     LoadedContext,
     instances_of,
     load_model,
 )
-from agent_workbench.adapters.llama_cpp.http_client.endpoint import Endpoint, Reply
-from agent_workbench.adapters.llama_cpp.http_client.server_errors import model_error
+from agent_workbench.adapters.llama_cpp.http_endpoint import Endpoint, Reply
+from agent_workbench.adapters.llama_cpp.server_errors import model_error
 from agent_workbench.adapters.llama_cpp.server_search import ServerCandidate, ask_server
 from agent_workbench.core.errors import ModelError, ModelRefused, ModelUnavailable
 from agent_workbench.core.local_models import FoundServer, ListedModel, ModelStatus

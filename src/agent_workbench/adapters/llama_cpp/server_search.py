@@ -16,9 +16,9 @@ from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.system.loopback import is_loopback
 
 if TYPE_CHECKING:
-    from agent_workbench.adapters.llama_cpp.http_client.context_size import LoadedModels
-    from agent_workbench.adapters.llama_cpp.http_client.endpoint import Endpoint, Reply
-    from agent_workbench.adapters.llama_cpp.http_client.json_values import JsonObject
+    from agent_workbench.adapters.llama_cpp.context_size import LoadedModels
+    from agent_workbench.adapters.llama_cpp.http_endpoint import Endpoint, Reply
+    from agent_workbench.adapters.llama_cpp.json_values import JsonObject
 
 SECONDS = 1.0
 """Longest time for the answers, whatever the servers do."""
@@ -29,7 +29,7 @@ _NAME_CHARS = 120
 _NO_TEXT = ("embed", "rerank", "whisper", "clip-")
 _CONTEXT_KEYS = ("n_ctx", "max_model_len", "max_context_length", "context_length")
 _LLAMA_CPP = "llamacpp"
-_CLIENT = "agent_workbench.adapters.llama_cpp.http_client.endpoint"
+_CLIENT = "agent_workbench.adapters.llama_cpp.http_endpoint"
 _KEY_WANTED = frozenset({401, 403})
 _STATUSES = {
     "loaded": ModelStatus.LOADED,
@@ -156,7 +156,7 @@ async def _listens(url: str, seconds: float) -> bool:
 
 async def _ask(candidate: ServerCandidate, deadline: float) -> FoundServer | None:
     """Return what a server lists; None for another kind of server, and for one that is not done in time."""
-    from agent_workbench.adapters.llama_cpp.http_client.endpoint import Endpoint
+    from agent_workbench.adapters.llama_cpp.http_endpoint import Endpoint
 
     endpoint = Endpoint(candidate.url)
     try:
@@ -174,7 +174,7 @@ async def ask_server(
 
     `deadline` is the event loop's time. Raises `ModelError` if it does not answer in time.
     """
-    from agent_workbench.adapters.llama_cpp.http_client.server_errors import model_error
+    from agent_workbench.adapters.llama_cpp.server_errors import model_error
 
     reply = await _get(endpoint, "/v1/models", deadline)
     if reply.status in _KEY_WANTED:
@@ -189,7 +189,7 @@ async def ask_server(
 
 async def _loaded(endpoint: "Endpoint", deadline: float) -> "LoadedModels":
     """Return what a server says of its loaded models, as far as it says so in time."""
-    from agent_workbench.adapters.llama_cpp.http_client.context_size import LoadedModels, loaded_models
+    from agent_workbench.adapters.llama_cpp.context_size import LoadedModels, loaded_models
 
     try:
         return await loaded_models(endpoint, deadline)
@@ -198,7 +198,7 @@ async def _loaded(endpoint: "Endpoint", deadline: float) -> "LoadedModels":
 
 
 def _listed(candidate: ServerCandidate, reply: "Reply", loaded: "LoadedModels", most_models: int) -> FoundServer | None:
-    from agent_workbench.adapters.llama_cpp.http_client.json_values import list_at, object_at, text_at
+    from agent_workbench.adapters.llama_cpp.json_values import list_at, object_at, text_at
 
     said = reply.json
     if said is None or not isinstance(said.get("data"), list):
@@ -226,7 +226,7 @@ def _listed(candidate: ServerCandidate, reply: "Reply", loaded: "LoadedModels", 
 
 
 def _status(entry: "JsonObject", loaded: "LoadedModels") -> ModelStatus:
-    from agent_workbench.adapters.llama_cpp.http_client.json_values import object_at, text_at
+    from agent_workbench.adapters.llama_cpp.json_values import object_at, text_at
 
     told = object_at(entry, "status")
     if told:
@@ -239,7 +239,7 @@ def _status(entry: "JsonObject", loaded: "LoadedModels") -> ModelStatus:
 
 
 def _model(entry: "JsonObject", loaded: "LoadedModels") -> ListedModel | None:
-    from agent_workbench.adapters.llama_cpp.http_client.json_values import number_at, object_at, text_at
+    from agent_workbench.adapters.llama_cpp.json_values import number_at, object_at, text_at
 
     name = text_at(entry, "id")
     # A name goes into a settings file and into requests: one that would have to be changed for it is not offered.
@@ -252,7 +252,7 @@ def _model(entry: "JsonObject", loaded: "LoadedModels") -> ListedModel | None:
 
 async def _get(endpoint: "Endpoint", path: str, deadline: float) -> "Reply":
     """Return the reply to a request, of its body so much as a list of models may have."""
-    from agent_workbench.adapters.llama_cpp.http_client.endpoint import FixedDeadline, Reply
+    from agent_workbench.adapters.llama_cpp.http_endpoint import FixedDeadline, Reply
 
     async with endpoint.stream("GET", path, None, FixedDeadline(deadline)) as streamed:
         body = bytearray()

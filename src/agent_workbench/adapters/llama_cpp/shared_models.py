@@ -5,8 +5,8 @@ import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Hashable, Iterator, Sequence
 
 from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedModel
-from agent_workbench.adapters.llama_cpp.http_client.token_counts import Token
-from agent_workbench.adapters.llama_cpp.http_client.turns import OnStatus, ServerTurns
+from agent_workbench.adapters.llama_cpp.token_counts import Token
+from agent_workbench.adapters.llama_cpp.turns import OnStatus, ServerTurns
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose
 from agent_workbench.core.plan.estimates import Complexity
 

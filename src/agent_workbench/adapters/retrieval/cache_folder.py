@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from agent_workbench.adapters.retrieval.index.chunk_cache import ChunkCache
-from agent_workbench.adapters.retrieval.vectors.store_worker import LOCK
+from agent_workbench.adapters.retrieval.vector_worker import LOCK
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.repo.retrieval import CacheFacts, SnapshotFacts
 from agent_workbench.system.atomic_files import storage_error

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from agent_workbench.adapters.retrieval.index.file_kinds import FileKind, kind_of
 from agent_workbench.adapters.retrieval.index.source_languages import language_of
-from agent_workbench.adapters.retrieval.indexer.indexable_files import ExcludedPaths, stamp_files, within_bounds
+from agent_workbench.adapters.retrieval.indexable_files import ExcludedPaths, stamp_files, within_bounds
 from agent_workbench.adapters.retrieval.retriever import CodeRetriever
 from agent_workbench.core.diagnostics import (
     FileQuestion,

@@ -12,18 +12,18 @@ from msgspec.structs import replace
 from agent_workbench.adapters.retrieval.cache_folder import CacheFolder
 from agent_workbench.adapters.retrieval.commit_index import CommitIndex
 from agent_workbench.adapters.retrieval.folder_histories import FolderHistories
+from agent_workbench.adapters.retrieval.folder_index import FolderIndex
+from agent_workbench.adapters.retrieval.folder_vectors import FolderVectors, MakeServer
 from agent_workbench.adapters.retrieval.index.chunk_cache import ChunkCache
-from agent_workbench.adapters.retrieval.indexer.file_parser import FileParser
-from agent_workbench.adapters.retrieval.indexer.folder_index import FolderIndex
-from agent_workbench.adapters.retrieval.indexer.index_refresher import IndexRefresher
-from agent_workbench.adapters.retrieval.indexer.saved_index import saved_status
-from agent_workbench.adapters.retrieval.indexer.worker_pool import ParsingTools, WorkerPool
-from agent_workbench.adapters.retrieval.search.passages import Passages, passages
-from agent_workbench.adapters.retrieval.search.query import query_words
-from agent_workbench.adapters.retrieval.search.scoring import FoundChunk, keep_freed_memory, search
-from agent_workbench.adapters.retrieval.search.symbols import matching_symbols
-from agent_workbench.adapters.retrieval.vectors.folder_vectors import FolderVectors, MakeServer
-from agent_workbench.adapters.retrieval.vectors.note_vectors import NOTES, NoteVectors
+from agent_workbench.adapters.retrieval.index.file_parser import FileParser
+from agent_workbench.adapters.retrieval.index_refresher import IndexRefresher
+from agent_workbench.adapters.retrieval.note_vectors import NOTES, NoteVectors
+from agent_workbench.adapters.retrieval.passages import Passages, passages
+from agent_workbench.adapters.retrieval.saved_index import saved_status
+from agent_workbench.adapters.retrieval.scoring import FoundChunk, keep_freed_memory, search
+from agent_workbench.adapters.retrieval.search_query import query_words
+from agent_workbench.adapters.retrieval.search_symbols import matching_symbols
+from agent_workbench.adapters.retrieval.worker_pool import ParsingTools, WorkerPool
 from agent_workbench.adapters.retrieval.worker_process import in_thread
 from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import WorkbenchError

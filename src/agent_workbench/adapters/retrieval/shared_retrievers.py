@@ -2,8 +2,8 @@
 
 from collections.abc import Awaitable, Callable, Hashable
 
+from agent_workbench.adapters.retrieval.note_vectors import NOTES, NoteVectors
 from agent_workbench.adapters.retrieval.retriever import CodeRetriever
-from agent_workbench.adapters.retrieval.vectors.note_vectors import NOTES, NoteVectors
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery, Completion, IndexStatus
 

@@ -32,7 +32,7 @@ def playbooks(
     """
     from msgspec.structs import replace
 
-    from agent_workbench.adapters.retrieval.vectors.note_vectors import PLAYBOOKS
+    from agent_workbench.adapters.retrieval.note_vectors import PLAYBOOKS
     from agent_workbench.subjects.playbooks.ansible_adapter import AnsiblePlaybooks, RunBounds
 
     vectors = retriever.note_vectors(str(root), PLAYBOOKS)

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from agent_workbench.adapters.retrieval.index import syntax
 from agent_workbench.adapters.retrieval.index.chunk_cache import ChunkCache
 from agent_workbench.adapters.retrieval.index.chunker import IndexedChunk, Outline, chunk_text
+from agent_workbench.adapters.retrieval.index.file_parser import FileParser
 from agent_workbench.adapters.retrieval.index.source_languages import find_language, language_of, parsed_languages
 from agent_workbench.adapters.retrieval.index.syntax import OutlineParser
-from agent_workbench.adapters.retrieval.indexer.file_parser import FileParser
 from tests.adapters.retrieval.snippets import SNIPPETS
 
 

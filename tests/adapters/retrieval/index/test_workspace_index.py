@@ -16,7 +16,7 @@ from agent_workbench.adapters.retrieval.index.segment_merge import merge
 from agent_workbench.adapters.retrieval.index.segments import Field, Segment, SourceFile
 from agent_workbench.adapters.retrieval.index.view import ChunkExtent, IndexView
 from agent_workbench.adapters.retrieval.index.workspace_index import WorkspaceIndex
-from agent_workbench.adapters.retrieval.search.layout import layout_of
+from agent_workbench.adapters.retrieval.search_layout import layout_of
 from agent_workbench.ranking.stems import count_stems
 
 WORDS = ["read", "write", "file", "queue", "worker", "retry", "token", "self", "parse", "header", "shelf", "book"]

@@ -1,1 +1,0 @@
-"""The worktree of a task: its folder, files, checkpoints and commit."""

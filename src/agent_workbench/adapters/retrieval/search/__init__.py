@@ -1,1 +1,0 @@
-"""Answers to one query: features of each file, their weighted sum, the chunks shown and the reasons for them."""

@@ -1,0 +1,76 @@
+"""What is shown of found code: whole files, parts of a definition as one, and each with its context."""
+
+from msgspec.structs import replace
+
+from agent_workbench.adapters.retrieval.index.segments import blob_id
+from agent_workbench.adapters.retrieval.passages import passages
+from agent_workbench.adapters.retrieval.scoring import FoundChunk
+
+LINE = "    value = compute(value)  # once more\n"
+METHODS = "".join(f"    def method_{number}(self):\n{LINE * 30}\n" for number in range(6))
+LARGE = f"import compute\n\n\nclass Large:\n{METHODS}".encode()
+SIZE = 32  # lines of a method
+
+
+def method(number: int, score: float, path: str = "large.py", data: bytes = LARGE) -> FoundChunk:
+    first = 5 + SIZE * number
+    return FoundChunk(path, blob_id(data), first, first + 30, f"Large.method_{number}", score, (f"word_{number}",))
+
+
+def test_a_small_file_is_whole_and_once() -> None:
+    data = b"def a():\n    return 1\n\n\ndef b():\n    return 2\n"
+    found = [
+        FoundChunk("s.py", blob_id(data), 5, 6, "b", 2.0, ("b",)),
+        FoundChunk("s.py", blob_id(data), 1, 2, "a", 1.0, ("a",)),
+    ]
+    (chunk,) = passages(found, {"s.py": data}, 400).chunks
+    assert (chunk.first_line, chunk.last_line, chunk.symbol, chunk.score) == (1, 6, "b", 2.0)
+    assert chunk.text == data.decode().removesuffix("\n")
+    assert chunk.why == ("b", "a")
+    assert chunk.context == ""
+
+
+def test_parts_of_a_definition_become_one_at_the_place_of_the_better_one_and_others_stay_apart() -> None:
+    """What is shown as one is rewritten as one: never the end of a function with the next."""
+    parts = [method(2, 3.0), method(1, 2.0), replace(method(3, 1.5), symbol="Large.method_2")]
+    made = passages(parts, {"large.py": LARGE}, 100)
+    assert made.is_current
+    places = [(chunk.first_line, chunk.last_line, chunk.score) for chunk in made.chunks]
+    assert places == [(5 + 2 * SIZE, 5 + 3 * SIZE + 30, 3.0), (5 + SIZE, 5 + SIZE + 30, 2.0)]
+    assert made.chunks[0].why == ("word_2", "word_3")
+    lines = LARGE.decode().split("\n")
+    assert made.chunks[0].text == "\n".join(lines[4 + 2 * SIZE : 5 + 3 * SIZE + 30])
+
+
+def test_a_piece_has_its_imports_once_and_its_class() -> None:
+    apart, other = passages([method(0, 2.0), method(3, 1.0)], {"large.py": LARGE}, 100).chunks
+    assert apart.context == "import compute\n…\nclass Large:"
+    assert other.context == "class Large:\n…"
+    assert apart.shown == f"large.py:5-35\n{apart.context}\n{apart.text}"
+
+
+def test_a_file_that_changed_or_is_gone_is_left_out_and_reported() -> None:
+    made = passages(
+        [method(0, 2.0), method(1, 1.0, "gone.py"), method(2, 0.5, "old.py", b"old")],
+        {"large.py": LARGE, "old.py": LARGE},
+        100,
+    )
+    assert [chunk.path for chunk in made.chunks] == ["large.py"]
+    assert not made.is_current
+
+
+def test_a_long_line_is_cut_and_the_cut_is_stated() -> None:
+    data = f'COLOURS = "{"x" * 9_000}"\nSIZE = 2\n'.encode()
+    (chunk,) = passages([FoundChunk("s.py", blob_id(data), 1, 2, "", 1.0, ())], {"s.py": data}, 4_000).chunks
+    cut, size = chunk.text.split("\n")
+    assert len(cut) < 550
+    assert cut.endswith("x … 8512 characters cut …")
+    assert size == "SIZE = 2"
+    assert chunk.last_line == 2
+    assert chunk.tokens < 150
+
+
+def test_prose_has_no_context() -> None:
+    text = (b"import this\n" + b"word " * 40 + b"\n") * 40
+    found = FoundChunk("notes.md", blob_id(text), 41, 44, "", 1.0, ())
+    assert passages([found], {"notes.md": text}, 100).chunks[0].context == ""
