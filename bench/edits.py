@@ -30,7 +30,7 @@ from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.diff_grammar import EditScope, diff_rules
 from agent_workbench.core.patch.fit import fit_constrained_diff, fit_diff
 from agent_workbench.core.patch.hunk_rules import editable, text_lines
-from agent_workbench.core.patch.reader.patch_reader import read_constrained_diff, read_diff
+from agent_workbench.core.patch.patch_reader import read_constrained_diff, read_diff
 from agent_workbench.core.patch.values import FileContent, PatchBounds
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings.models import ServingSettings

@@ -9,7 +9,7 @@ import sys
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.fit import Fit, fit_diff
-from agent_workbench.core.patch.reader.patch_reader import read_diff
+from agent_workbench.core.patch.patch_reader import read_diff
 from agent_workbench.core.patch.values import FileContent, PatchBounds
 
 BOUNDS = PatchBounds(max_bytes=50_000_000, max_files=10_000)

@@ -2,7 +2,7 @@
 
 from agent_workbench.core.patch.diff_text import render_changes
 from agent_workbench.core.patch.fit import fit_diff
-from agent_workbench.core.patch.reader.patch_reader import read_diff
+from agent_workbench.core.patch.patch_reader import read_diff
 from agent_workbench.core.patch.values import FileChange, FileContent, PatchBounds
 from bench.figures import Figure, milliseconds, seconds_of
 

@@ -10,6 +10,7 @@ from agent_workbench.adapters.journal.reader import read_journal
 from agent_workbench.adapters.journal.redaction import Redactor
 from agent_workbench.adapters.journal.writer import JournalWriter
 from agent_workbench.core import events as e
+from agent_workbench.core.approval_rules import RuleScope, StoredRule
 from agent_workbench.core.checks.results import CheckPurpose, CheckResult
 from agent_workbench.core.fold import fold, fold_all
 from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
@@ -19,7 +20,6 @@ from agent_workbench.core.proposal_kinds import DiffProposal
 from agent_workbench.core.proposals import CHECKS, COMMIT, MERGE, ProposalStage, Verdict
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.repo.workspace import Checkpoint, MergeOutcome, WorkspaceFacts
-from agent_workbench.core.rules.matching import RuleScope, StoredRule
 from agent_workbench.core.settings import Permission, Rule
 from agent_workbench.core.state.session_state import Phase, SessionState, TaskRun
 from tests.fakes.runs import made_of

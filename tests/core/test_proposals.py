@@ -5,7 +5,6 @@ from agent_workbench.core.events import ActionProposed
 from agent_workbench.core.events.codec import JsonObject, decode_event
 from agent_workbench.core.ids import ProposalId, SessionId
 from agent_workbench.core.inbox import reference_to
-from agent_workbench.core.plan.proposed import ProposedPlan
 from agent_workbench.core.playbooks import HostRecap, PlaybookRequest, PlaybookRun, RunAccess
 from agent_workbench.core.proposal_kinds import (
     KINDS,
@@ -20,6 +19,7 @@ from agent_workbench.core.proposal_kinds import (
 )
 from agent_workbench.core.proposals import ANSWER_SERVER, PROPOSE_PLAN, shown_sha
 from agent_workbench.core.proposed_action import SimilarNote
+from agent_workbench.core.proposed_plan import ProposedPlan
 from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.settings import Permission
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Plan, Task, TaskStatus, check_plan
-from agent_workbench.core.plan.proposed import ProposedPlan, ProposedTask
+from agent_workbench.core.proposed_plan import ProposedPlan, ProposedTask
 
 IDS = [TaskId(f"T-{number}") for number in range(1, 7)]
 

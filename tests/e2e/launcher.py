@@ -29,11 +29,11 @@ from agent_workbench.cli.main import execute
 from agent_workbench.core.events import Event, Recorded
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose, TextDelta
-from agent_workbench.core.plan.estimates import Complexity
 from agent_workbench.core.ports.model import EndpointModels, Model
 from agent_workbench.core.ports.task_queue import TaskClaim
 from agent_workbench.core.repo.workspace import WorkspaceRequest
 from agent_workbench.core.settings import Settings
+from agent_workbench.core.task_estimates import Complexity
 from agent_workbench.engine.recorder import Recorder
 from agent_workbench.subjects.queue.folder_adapter import FolderQueue
 

@@ -19,6 +19,7 @@ from agent_workbench.adapters.memory import ScratchpadFolder
 from agent_workbench.adapters.schema_checker import SchemaChecker
 from agent_workbench.api.sessions.event_feed import UpdateFeed
 from agent_workbench.bootstrap.skill_tools import custom_prompts
+from agent_workbench.core.approval_rules import StoredRule
 from agent_workbench.core.events import Event, Recorded, SessionConfigured, SessionResumed, SessionStarted
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import SessionId, TaskId
@@ -30,7 +31,6 @@ from agent_workbench.core.ports.search import Knowledge, Retriever
 from agent_workbench.core.ports.tools import LanguageServers, ToolSource
 from agent_workbench.core.ports.workspace import Workspace
 from agent_workbench.core.repo.workspace import WorkspaceRequest
-from agent_workbench.core.rules.matching import StoredRule
 from agent_workbench.core.settings import DEFAULT_TOOLS, Approval, Approvals, Settings
 from agent_workbench.core.settings.hooks import configured
 from agent_workbench.core.state.session_state import SessionState

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from agent_workbench.core.approval_modes import MODE_RULES, ActiveMode, decided_in, next_mode
+from agent_workbench.core.approval_rules import RuleScope
 from agent_workbench.core.events import (
     ActionDecided,
     Event,
@@ -21,8 +23,6 @@ from agent_workbench.core.intents import ApproveProposal, ChangeMode, Leave
 from agent_workbench.core.outcomes import Accepted, Refused
 from agent_workbench.core.proposal_kinds import KINDS
 from agent_workbench.core.proposals import MERGE, Proposal, Verdict, shown_sha
-from agent_workbench.core.rules.matching import RuleScope
-from agent_workbench.core.rules.modes import MODE_RULES, ActiveMode, decided_in, next_mode
 from agent_workbench.core.settings import Approval, ApprovalMode, Approvals, Permission, Settings
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.engine.policy import PolicyDecision, ruling

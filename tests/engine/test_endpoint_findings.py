@@ -8,9 +8,9 @@ from msgspec.structs import replace
 from agent_workbench.core.diagnostics import EndpointLine, Finding, Health
 from agent_workbench.core.errors import ModelRefused, ModelUnavailable
 from agent_workbench.core.model import ModelFacts, Purpose
-from agent_workbench.core.plan.estimates import Complexity
 from agent_workbench.core.ports.model import Model
 from agent_workbench.core.settings.models import TokenPrice
+from agent_workbench.core.task_estimates import Complexity
 from agent_workbench.engine.endpoint_findings import Spending, examine_endpoints, examine_spending
 from tests.fakes.ports import FACTS, SayingModel
 

@@ -6,6 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from agent_workbench.core import events as e
+from agent_workbench.core.approval_modes import local_person_reason
+from agent_workbench.core.approval_rules import RuleScope, StoredRule
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.fold import fold_all
@@ -23,8 +25,6 @@ from agent_workbench.core.proposal_kinds import (
 )
 from agent_workbench.core.proposals import CHECKS, Proposal, Verdict
 from agent_workbench.core.repo.workspace import SandboxFacts, WorkspaceFacts
-from agent_workbench.core.rules.matching import RuleScope, StoredRule
-from agent_workbench.core.rules.modes import local_person_reason
 from agent_workbench.core.settings import Approval, ApprovalMode, Approvals, Limits, Permission, Rule, Settings
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.engine.policy import parking_reason, ruling

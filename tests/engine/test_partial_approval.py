@@ -17,7 +17,7 @@ from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import ApproveProposal
 from agent_workbench.core.patch.application import apply_patch
 from agent_workbench.core.patch.diff_text import render_patch
-from agent_workbench.core.patch.reader.patch_reader import parse_patch
+from agent_workbench.core.patch.patch_reader import parse_patch
 from agent_workbench.core.patch.selection import HunkChoice, carry_choice, hunk_text, leave_out, with_hunk_text
 from agent_workbench.core.patch.values import OWN_BOUNDS, FileContent, HunkFate, LeftOut, LineKind, patch_hash
 from agent_workbench.core.proposal_kinds import DiffProposal

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from agent_workbench.core.approval_rules import RuleScope, decided_by
 from agent_workbench.core.events import (
     ActionDecided,
     ActionFinished,
@@ -28,13 +29,12 @@ from agent_workbench.core.events import (
 from agent_workbench.core.fold import fold, fold_all
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import ApproveProposal, EditProposal
-from agent_workbench.core.patch.reader.patch_reader import parse_patch
+from agent_workbench.core.patch.patch_reader import parse_patch
 from agent_workbench.core.patch.values import PatchBounds, patch_hash, selectable_ids
 from agent_workbench.core.plan import Constraints, PathScope
 from agent_workbench.core.proposal_kinds import KINDS
 from agent_workbench.core.proposals import Proposal, Verdict, shown_sha
 from agent_workbench.core.repo.workspace import SandboxFacts
-from agent_workbench.core.rules.matching import RuleScope, decided_by
 from agent_workbench.core.settings import (
     Approval,
     Approvals,

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from agent_workbench.core.approval_rules import RuleScope
 from agent_workbench.core.events import TaskCommitted
 from agent_workbench.core.intents import ApproveProposal, ChangeRule, SkipProposal, UndoStep
 from agent_workbench.core.patch.diff_text import render_patch
@@ -13,7 +14,6 @@ from agent_workbench.core.patch.values import LeftOut, patch_hash
 from agent_workbench.core.proposal_kinds import CommitProposal
 from agent_workbench.core.proposals import MAX_DIFF_LINES, is_too_long, shown_sha
 from agent_workbench.core.proposed_action import TaskChange
-from agent_workbench.core.rules.matching import RuleScope
 from agent_workbench.core.settings import Approval, Approvals, Permission, Rule, Settings
 from agent_workbench.views.gate.diff_pane import view_diff
 from agent_workbench.views.gate.gate_bar import view_gate

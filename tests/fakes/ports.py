@@ -10,6 +10,7 @@ from contextlib import suppress
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from agent_workbench.core.approval_rules import StoredRule
 from agent_workbench.core.errors import ConfigError, ModelError, PlanError, SandboxError, WorkbenchError
 from agent_workbench.core.events import SkillText
 from agent_workbench.core.history.mode_approvals import PastAction, PastActions
@@ -28,14 +29,13 @@ from agent_workbench.core.model import (
     TextDelta,
 )
 from agent_workbench.core.plan import Plan, PlanPiece, Task, TaskStatus, next_id
-from agent_workbench.core.plan.estimates import Complexity
 from agent_workbench.core.ports.model import Model
 from agent_workbench.core.ports.workspace import BackgroundCommand, Command, OnOutput, Sources
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery, Completion, IndexStatus
 from agent_workbench.core.repo.workspace import CommandOutcome, ResourceUse, SandboxFacts
-from agent_workbench.core.rules.matching import StoredRule
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.skills import SkillEntry, SkillHit, SkillOrigin, SkillPlace
+from agent_workbench.core.task_estimates import Complexity
 
 FACTS = ModelFacts("http://fake", "fake", context_tokens=100_000, template_hash="t", build="b1")
 

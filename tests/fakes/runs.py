@@ -42,10 +42,10 @@ from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.outcomes import PromptPreviewed
 from agent_workbench.core.plan import Budget, Owner, PathScope, Plan, Task, TaskStatus
-from agent_workbench.core.plan.proposed import ProposedPlan, ProposedTask
 from agent_workbench.core.proposal_kinds import KINDS, PlanProposal, ReadProposal
 from agent_workbench.core.proposals import COMMIT, MERGE, PROPOSE_PLAN, Proposal, Verdict
 from agent_workbench.core.proposed_action import ProposedAction
+from agent_workbench.core.proposed_plan import ProposedPlan, ProposedTask
 from agent_workbench.core.repo.retrieval import Chunk, Signal, SignalKind
 from agent_workbench.core.repo.workspace import MergeMethod, SandboxFacts, WorkspaceFacts
 from agent_workbench.core.settings import Approval, Approvals, Limits, Permission

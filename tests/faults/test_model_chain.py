@@ -29,11 +29,11 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose, TextDelta
 from agent_workbench.core.plan import Budget
-from agent_workbench.core.plan.estimates import Complexity
 from agent_workbench.core.ports.model import Model
 from agent_workbench.core.session_request import SessionEnd
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.settings.models import EndpointSettings, RoleSettings, TokenPrice
+from agent_workbench.core.task_estimates import Complexity
 from agent_workbench.engine.session.unattended import run_unattended
 from tests.adapters.git.conftest import home
 from tests.engine.stage import FINISH, OPEN, Stage, a_stage, call, change, diff, task

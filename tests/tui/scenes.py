@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.adapters.journal.reader import read_journal
+from agent_workbench.core.approval_rules import RuleScope
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.consult_attempts import AttemptVerdict, ConsultAttempt, EndpointTier
 from agent_workbench.core.events import (
@@ -58,7 +59,6 @@ from agent_workbench.core.plan_intents import DraftTask, EditPlan, OpenPlan
 from agent_workbench.core.proposals import COMPACT, END_UNCHANGED, Verdict
 from agent_workbench.core.proposed_action import SummaryEstimate
 from agent_workbench.core.repo.retrieval import Completion, IndexStatus
-from agent_workbench.core.rules.matching import RuleScope
 from agent_workbench.core.settings import Permission, Rule
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from textual import events
 from textual.widgets import TextArea
 
+from agent_workbench.core.approval_rules import RuleScope
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.events import (
     ActionDecided,
@@ -34,7 +35,6 @@ from agent_workbench.core.live import Live
 from agent_workbench.core.outcomes import PastActionsFound
 from agent_workbench.core.proposals import ANSWER_SERVER, Verdict, shown_sha
 from agent_workbench.core.repo.workspace import MergeMethod
-from agent_workbench.core.rules.matching import RuleScope
 from agent_workbench.core.settings import Permission, Rule
 from agent_workbench.core.text.sanitizer import WHOLE_CHARS
 from tests.fakes import runs

@@ -6,7 +6,7 @@ from textual.widgets import Input, TextArea
 from agent_workbench.core.events import ActionProposed, Author, ProposalReplaced
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import EditProposal, RejectProposal
-from agent_workbench.core.patch.reader.patch_reader import parse_patch
+from agent_workbench.core.patch.patch_reader import parse_patch
 from agent_workbench.core.patch.selection import leave_out
 from agent_workbench.core.patch.values import HunkFate, LeftOut, selectable_ids
 from agent_workbench.core.proposal_kinds import DiffProposal

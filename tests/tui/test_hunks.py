@@ -8,7 +8,7 @@ from agent_workbench.core.events import ActionProposed
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import ApproveProposal, EditProposal
 from agent_workbench.core.patch.diff_text import render_patch
-from agent_workbench.core.patch.reader.patch_reader import parse_patch
+from agent_workbench.core.patch.patch_reader import parse_patch
 from agent_workbench.core.patch.selection import leave_out
 from agent_workbench.core.patch.values import LeftOut, patch_hash, selectable_ids
 from agent_workbench.core.proposals import Proposal, shown_sha

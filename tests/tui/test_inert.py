@@ -52,9 +52,9 @@ from agent_workbench.core.ids import ProposalId, TaskId
 from agent_workbench.core.live import Live, Notice, PreflightQuestion, Running, Streaming
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import Plan, Task
-from agent_workbench.core.plan.proposed import ProposedPlan, ProposedTask
 from agent_workbench.core.proposal_kinds import PlanProposal
 from agent_workbench.core.proposals import PROPOSE_PLAN
+from agent_workbench.core.proposed_plan import ProposedPlan, ProposedTask
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Permission
 from tests.fakes import runs

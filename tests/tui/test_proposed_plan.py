@@ -10,10 +10,10 @@ from agent_workbench.core.intents import AbortTask, ApproveProposal, EditProposa
 from agent_workbench.core.live import Live, Streaming
 from agent_workbench.core.outcomes import PlanOpened
 from agent_workbench.core.plan import PlanPiece, Task
-from agent_workbench.core.plan.proposed import ProposedPlan, ProposedTask
 from agent_workbench.core.plan_intents import ArrangePlan, OpenPlan, ProposePlan
 from agent_workbench.core.proposal_kinds import PlanProposal
 from agent_workbench.core.proposals import PROPOSE_PLAN, Proposal, Verdict, shown_sha
+from agent_workbench.core.proposed_plan import ProposedPlan, ProposedTask
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import MIDDLE, SMALL, Driver, driving

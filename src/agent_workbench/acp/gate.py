@@ -19,12 +19,12 @@ from agent_workbench.acp.tool_calls import (
     text_content,
     title_of,
 )
+from agent_workbench.core.approval_rules import RuleScope, is_wide, offered_rules, rule_words
 from agent_workbench.core.intents import ApproveProposal, ChangeRule, Intent, RejectProposal, SkipProposal
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.outcomes import Refused
 from agent_workbench.core.patch.values import FileChange
 from agent_workbench.core.proposals import Proposal, shown_sha
-from agent_workbench.core.rules.matching import RuleScope, is_wide, offered_rules, rule_words
 from agent_workbench.core.settings import Rule
 from agent_workbench.core.text.markdown import fenced_whole, literal
 from agent_workbench.core.text.sanitizer import sanitize_line, sanitize_whole

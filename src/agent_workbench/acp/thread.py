@@ -7,6 +7,7 @@ from contextlib import aclosing
 from agent_workbench.acp.editor import Editor, Update
 from agent_workbench.acp.event_updates import EventUpdates, plan_update
 from agent_workbench.api.sessions.session_host import LocalSessionHost
+from agent_workbench.core.approval_modes import mode_label
 from agent_workbench.core.background import in_background
 from agent_workbench.core.custom_prompts import CustomPrompt
 from agent_workbench.core.errors import WorkbenchError
@@ -18,7 +19,6 @@ from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.outcomes import PromptsListed, Refused
 from agent_workbench.core.plan import Plan
 from agent_workbench.core.ports.session_host import SessionHandle
-from agent_workbench.core.rules.modes import mode_label
 from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.core.settings import ApprovalMode
 from agent_workbench.core.state.session_state import SessionState

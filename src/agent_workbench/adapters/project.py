@@ -8,9 +8,9 @@ import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
+from agent_workbench.core.command_lines import programs_of
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.repo.project_commands import DetectedProject, ProjectCommand
-from agent_workbench.core.rules.command_lines import programs_of
 from agent_workbench.system.programs import find_program
 from agent_workbench.system.repo_files import read_inside
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from agent_workbench.api.trusted_repo import repo_or_folder, trusted_repo
 from agent_workbench.bootstrap.repo_context import Say
 from agent_workbench.bootstrap.stores import rule_store
+from agent_workbench.core.approval_rules import RuleScope, StoredRule
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.errors import JournalError, PatchError, PlanError, UsageError, WorkspaceError
 from agent_workbench.core.events import Recorded, SessionConfigured, TaskStarted
@@ -23,7 +24,6 @@ from agent_workbench.core.plan import QUEUE_FOLDER, Task, TaskOrigin
 from agent_workbench.core.proposal_kinds import CheckProposal
 from agent_workbench.core.proposals import CHECKS, Proposal
 from agent_workbench.core.repo.workspace import WorkspaceFacts
-from agent_workbench.core.rules.matching import RuleScope, StoredRule
 from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.state.session_state import NO_COMMIT, SessionState
 from agent_workbench.core.yaml_documents import DocumentError, decode_document

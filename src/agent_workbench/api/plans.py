@@ -18,8 +18,8 @@ from agent_workbench.core.skills import choosable
 if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.adapters.plans.plan_file import PlanFile
     from agent_workbench.core.plan import Plan, Task, TaskDraft
-    from agent_workbench.core.plan.work_state import WorkState
     from agent_workbench.core.ports.repo_files import Plans
+    from agent_workbench.core.work_state import WorkState
 
 
 UNCHECKED = "no test_command is set, so nothing is checked"
@@ -63,7 +63,7 @@ async def existing_plan(invocation: Invocation) -> "Plan":
 async def plan_status(invocation: Invocation) -> PlanStatus:
     """Return the plan and who works on it; raise `PlanError`."""
     from agent_workbench.core.history.summaries import parked_tasks
-    from agent_workbench.core.plan.work_state import work_state
+    from agent_workbench.core.work_state import work_state
 
     repo, settings = await trusted_repo(invocation)
     plan = await repo.plans(settings).read()

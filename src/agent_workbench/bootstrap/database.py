@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from agent_workbench.adapters.ssh_signatures import SshSignatures
     from agent_workbench.bootstrap.shared_resources import SharingRepo
     from agent_workbench.core.ids import TaskId
-    from agent_workbench.core.plan.needs import Needs
     from agent_workbench.core.ports.audit_index import AuditProofs
     from agent_workbench.core.ports.model import Spending
     from agent_workbench.core.ports.shared_state import SessionRefs
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from agent_workbench.core.ports.task_queue import QueuedTask
     from agent_workbench.core.settings import Settings
     from agent_workbench.core.settings.worker import DatabaseSettings
+    from agent_workbench.core.task_needs import Needs
 
 
 ALLOWED = "allowed_signers"

@@ -16,12 +16,12 @@ if TYPE_CHECKING:  # loaded by the verbs that need them
     from agent_workbench.adapters.journal.session_store import LocalSessionStore, Tombstones
     from agent_workbench.core.ids import SessionId
     from agent_workbench.core.model import ModelFacts
-    from agent_workbench.core.plan.estimates import TaskFigures
     from agent_workbench.core.ports.audit_index import AuditSource
     from agent_workbench.core.ports.machine import Clock
     from agent_workbench.core.ports.repo_files import RuleStore
     from agent_workbench.core.ports.stores import Inbox, SessionStore
     from agent_workbench.core.settings import Settings
+    from agent_workbench.core.task_estimates import TaskFigures
     from agent_workbench.subjects.audit.sqlite_adapter import SqliteAuditIndex
 
 MOST_ELSEWHERE = 100

@@ -14,9 +14,9 @@ from agent_workbench.config.layers import Layer
 from agent_workbench.config.named_files import named_files
 from agent_workbench.config.schema import known_key, setting_keys
 from agent_workbench.config.settings_loader import LoadedSettings, combine_layers, with_env_file
+from agent_workbench.core.approval_rules import rule_words
 from agent_workbench.core.custom_prompts import prompt_folder
 from agent_workbench.core.errors import ConfigError, TrustError
-from agent_workbench.core.rules.matching import rule_words
 from agent_workbench.core.settings import AGENTS_FILES, DEFAULT_TOOLS, Approval, Rule, Settings
 from agent_workbench.core.settings.models import USUAL_CONTEXT_TOKENS
 from agent_workbench.core.skills import ENVIRONMENT_MARK, ENVIRONMENTS, is_compiled

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
+from agent_workbench.core.approval_rules import rule_problem
 from agent_workbench.core.checks.language_servers import SERVER_NAMES
-from agent_workbench.core.rules.matching import rule_problem
 from agent_workbench.core.settings import ALL_TOOLS, TOOL_ALIASES, Approval, Permission, Rule, tool_name
 from agent_workbench.core.settings.worker import MOST_JOBS
 from agent_workbench.core.text.amounts import did_you_mean, quoted, time_seconds

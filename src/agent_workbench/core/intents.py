@@ -2,6 +2,7 @@
 
 from msgspec import Struct
 
+from agent_workbench.core.approval_rules import RuleScope
 from agent_workbench.core.events.consult import OfferedNote
 from agent_workbench.core.history.replay_marks import MarkKind
 from agent_workbench.core.ids import ProposalId, TaskId
@@ -9,7 +10,6 @@ from agent_workbench.core.inbox import InboxDecision
 from agent_workbench.core.patch.values import LeftOut
 from agent_workbench.core.plan_intents import PlanIntent
 from agent_workbench.core.repo.workspace import MergeMethod
-from agent_workbench.core.rules.matching import RuleScope
 from agent_workbench.core.settings import ApprovalMode, Permission, Rule
 
 MOST_SAID_CHARS = 16_000

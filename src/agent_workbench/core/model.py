@@ -4,8 +4,8 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
-from agent_workbench.core.plan.estimates import Complexity
 from agent_workbench.core.recorded_value import RecordedValue
+from agent_workbench.core.task_estimates import Complexity
 
 
 class Role(StrEnum):

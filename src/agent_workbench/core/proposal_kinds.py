@@ -7,7 +7,6 @@ from types import MappingProxyType
 from typing import TypeAlias, get_args
 
 from agent_workbench.core.checks.results import CheckPurpose
-from agent_workbench.core.plan.proposed import ProposedPlan
 from agent_workbench.core.playbooks import PlaybookRun
 from agent_workbench.core.proposed_action import (
     ANSWER_SERVER,
@@ -22,6 +21,7 @@ from agent_workbench.core.proposed_action import (
     ToolCall,
     UnattendedRule,
 )
+from agent_workbench.core.proposed_plan import ProposedPlan
 from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.core.text.amounts import counted_text

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, TypeVar
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.patch.values import OWN_BOUNDS, HunkFate, Patch
-from agent_workbench.core.plan.proposed import ProposedPlan
+from agent_workbench.core.proposed_plan import ProposedPlan
 from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.text.sanitizer import sanitize_line
@@ -180,7 +180,7 @@ class ProposedAction(RecordedValue, frozen=True, dict=True, tag_field="kind", ta
 
         Raises `PatchError` if `diff` is not a diff, as in a proposal of another kind.
         """
-        from agent_workbench.core.patch.reader.patch_reader import parse_patch  # not every start needs it
+        from agent_workbench.core.patch.patch_reader import parse_patch  # not every start needs it
 
         return parse_patch(self.diff, OWN_BOUNDS)
 

@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 
+from agent_workbench.core.command_lines import programs_of
 from agent_workbench.core.consult_attempts import EndpointTier
 from agent_workbench.core.diagnostics import Finding, Health, endpoint_named, tier_of_label
 from agent_workbench.core.errors import ModelError, WorkbenchError, nameless_author, partial_clone
@@ -20,7 +21,6 @@ from agent_workbench.core.ports.tools import ToolSource
 from agent_workbench.core.ports.workspace import Command
 from agent_workbench.core.repo.absent_sources import unlinked
 from agent_workbench.core.repo.workspace import Orphan, RepoFacts
-from agent_workbench.core.rules.command_lines import programs_of
 from agent_workbench.core.settings import EmbeddingProvider, Settings
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.tools.spec import MCP, select_specs

@@ -11,8 +11,7 @@ from agent_workbench.core.state.work import Chat, Planning
 from agent_workbench.engine.chat.chat_answer import take_answer
 from agent_workbench.engine.chat.chat_context import execute_call, recover_call
 from agent_workbench.engine.chat.chat_request import ask_chat
-from agent_workbench.engine.compaction.summary_request import propose_summary, request_summary
-from agent_workbench.engine.consult.consultation import review_change
+from agent_workbench.engine.consultation import review_change
 from agent_workbench.engine.flow import (
     Ask,
     AskPlan,
@@ -49,6 +48,7 @@ from agent_workbench.engine.planning.survey import survey_repo
 from agent_workbench.engine.policy import run_hook
 from agent_workbench.engine.proposals import propose_checks, propose_commit, propose_end, read_answer
 from agent_workbench.engine.runtime.session_context import SessionContext
+from agent_workbench.engine.summary_request import propose_summary, request_summary
 from agent_workbench.engine.task.execution import execute_proposal
 from agent_workbench.engine.task.first_search import keep_attempt, retrieve
 from agent_workbench.engine.task.model_step import ask

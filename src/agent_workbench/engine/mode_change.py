@@ -1,12 +1,12 @@
 """Changes of the approval mode, with a list of what the old one approved, and of stored rules."""
 
+from agent_workbench.core.approval_modes import mode_label
+from agent_workbench.core.approval_rules import RuleScope, StoredRule, rule_problem
 from agent_workbench.core.events import ApprovalChanged, ModeChanged, PauseChanged
 from agent_workbench.core.history.mode_approvals import mode_approvals
 from agent_workbench.core.intents import ChangeRule
 from agent_workbench.core.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.proposals import shown_sha
-from agent_workbench.core.rules.matching import RuleScope, StoredRule, rule_problem
-from agent_workbench.core.rules.modes import mode_label
 from agent_workbench.core.settings import ApprovalMode
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.engine.runtime.session_context import SessionContext

@@ -26,7 +26,7 @@ from agent_workbench.core.model import (
 from agent_workbench.core.patch.diff_grammar import EditScope, diff_rules
 from agent_workbench.core.patch.fit import fit_diff
 from agent_workbench.core.patch.hunk_rules import editable, text_lines
-from agent_workbench.core.patch.reader.patch_reader import read_diff
+from agent_workbench.core.patch.patch_reader import read_diff
 from agent_workbench.core.patch.values import FileContent, PatchBounds
 from agent_workbench.core.plan import Plan
 from agent_workbench.core.ports.machine import Clock

@@ -33,12 +33,12 @@ from agent_workbench.engine.answer.step_protocol import StepCall, StepFault, rea
 from agent_workbench.engine.answer.streaming import NEVER_WRITTEN
 from agent_workbench.engine.chat.chat_answer import Reply, read_chat_answer
 from agent_workbench.engine.chat.chat_prompt import chat_parts, most_calls
-from agent_workbench.engine.compaction.summary_request import parse_summary
-from agent_workbench.engine.consult.attempts import sent_messages
+from agent_workbench.engine.consult_attempts import sent_messages
 from agent_workbench.engine.flow import Ask, ReadAnswer, next_move
 from agent_workbench.engine.prompt.messages import build_parts, prompt_sha, to_messages
 from agent_workbench.engine.prompt.parts import Part
 from agent_workbench.engine.proposals import REFLEXION_PREFIX
+from agent_workbench.engine.summary_request import parse_summary
 
 SHOWN_LINES = 12
 SHOWN_CHARS = 160

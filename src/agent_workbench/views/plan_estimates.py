@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from agent_workbench.core.plan import Task
-from agent_workbench.core.plan.estimates import FEW, Complexity, Estimate, Spread
-from agent_workbench.core.plan.proposed import ProposedPlan
+from agent_workbench.core.proposed_plan import ProposedPlan
+from agent_workbench.core.task_estimates import FEW, Complexity, Estimate, Spread
 from agent_workbench.core.task_routing import needs_text
 from agent_workbench.core.text.amounts import counted_text, dollars_text
 from agent_workbench.core.text.sanitizer import sanitize_line

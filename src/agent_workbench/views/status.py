@@ -2,12 +2,12 @@
 
 from msgspec import Struct
 
+from agent_workbench.core.approval_modes import mode_label
 from agent_workbench.core.consult_attempts import EndpointTier
 from agent_workbench.core.events import ModelAnswered, ModelInterrupted, PromptBuilt
 from agent_workbench.core.ids import session_suffix
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.model import AnswerFigures
-from agent_workbench.core.rules.modes import mode_label
 from agent_workbench.core.settings import ApprovalMode
 from agent_workbench.core.state.prompt_reads import newest_reads, reads_of
 from agent_workbench.core.state.session_state import Phase, SessionState, TaskRun

@@ -13,9 +13,9 @@ from agent_workbench.adapters.database.task_rows import MAX_BODY_BYTES
 from agent_workbench.core.errors import LockedError, StorageError, UsageError
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.plan import TaskOrigin, TaskStatus
-from agent_workbench.core.plan.needs import Needs
 from agent_workbench.core.ports.task_queue import MOST_ATTEMPTS, QueuedTask, QueueState, TaskClaim
 from agent_workbench.core.signed import PERSON_PURPOSES, WORKER_PURPOSES
+from agent_workbench.core.task_needs import Needs
 from agent_workbench.core.task_result import TaskResult
 from agent_workbench.core.workers import WorkerRecord
 from agent_workbench.subjects.queue.wiring import completed_task

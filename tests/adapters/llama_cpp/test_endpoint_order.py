@@ -15,10 +15,10 @@ from agent_workbench.adapters.llama_cpp.model_registry import ModelRegistry
 from agent_workbench.adapters.llama_cpp.spending_ledger import FILE, SpendingLedger
 from agent_workbench.core.errors import DatabaseDownError, ModelError
 from agent_workbench.core.model import ChoiceReason, EndpointChoice, Purpose
-from agent_workbench.core.plan.estimates import Complexity
 from agent_workbench.core.ports.model import Reservation, Spending
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.settings.models import EndpointSettings, RoleSettings, TokenPrice
+from agent_workbench.core.task_estimates import Complexity
 from tests.adapters.llama_cpp.answers import ask
 from tests.fakes.faulty_server import DONE, FaultyServer, as_json, delta, error, event, stream
 from tests.fakes.ports import SayingModel

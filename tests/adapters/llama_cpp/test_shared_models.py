@@ -9,7 +9,7 @@ from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedModel
 from agent_workbench.adapters.llama_cpp.shared_models import BUSY, SharedModel, SharedModels
 from agent_workbench.adapters.llama_cpp.turns import OnStatus
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose, TextDelta
-from agent_workbench.core.plan.estimates import Complexity
+from agent_workbench.core.task_estimates import Complexity
 
 
 class OneAtATime:

@@ -15,13 +15,13 @@ from agent_workbench.config.settings_loader import load_settings
 from agent_workbench.config.trust_question import trust_question, without_untrusted
 from agent_workbench.config.trust_store import RuleTrust, TrustStore
 from agent_workbench.config.yaml_parser import compose_text
+from agent_workbench.core.approval_rules import RuleScope, StoredRule
 from agent_workbench.core.errors import ConfigError, TrustError
 from agent_workbench.core.events import ActionDecided, ActionProposed, SessionStarted
 from agent_workbench.core.history.mode_approvals import PastActions
 from agent_workbench.core.ids import CommitId, ProposalId, SessionId
 from agent_workbench.core.proposal_kinds import DiffProposal
 from agent_workbench.core.proposals import Verdict
-from agent_workbench.core.rules.matching import RuleScope, StoredRule
 from agent_workbench.core.settings import Permission, Rule
 from agent_workbench.core.yaml_documents import DocumentError
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from agent_workbench.core.patch.application import apply_patch
 from agent_workbench.core.patch.fit import fit_diff
-from agent_workbench.core.patch.reader.patch_reader import parse_patch, read_diff
+from agent_workbench.core.patch.patch_reader import parse_patch, read_diff
 from agent_workbench.core.patch.selection import leave_out
 from agent_workbench.core.patch.values import FileChange, FileContent, LeftOut, Patch, PatchBounds, selectable_ids
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from agent_workbench.core.patch.diff_text import render_changes
-from agent_workbench.core.patch.reader.patch_reader import parse_patch
+from agent_workbench.core.patch.patch_reader import parse_patch
 from agent_workbench.core.patch.values import FileChange, FileContent
 from tests.core.patch.diffs import content, edits, outcome
 

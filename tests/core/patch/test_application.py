@@ -5,7 +5,7 @@ import pytest
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.application import apply_patch
 from agent_workbench.core.patch.diff_text import render_changes
-from agent_workbench.core.patch.reader.patch_reader import parse_patch
+from agent_workbench.core.patch.patch_reader import parse_patch
 from agent_workbench.core.patch.values import (
     FileChange,
     FileContent,

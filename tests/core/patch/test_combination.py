@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from agent_workbench.core.patch.application import apply_patch
 from agent_workbench.core.patch.combination import CombinedFile, combine_patches
 from agent_workbench.core.patch.diff_text import render_changes, render_patch
-from agent_workbench.core.patch.reader.patch_reader import parse_patch
+from agent_workbench.core.patch.patch_reader import parse_patch
 from agent_workbench.core.patch.values import FileChange, FileContent, LineKind, Patch
 
 PATH = "a.py"

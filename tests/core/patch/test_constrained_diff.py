@@ -5,7 +5,7 @@ import pytest
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.diff_text import render_patch
 from agent_workbench.core.patch.fit import Fit, fit_constrained_diff
-from agent_workbench.core.patch.reader.patch_reader import read_constrained_diff
+from agent_workbench.core.patch.patch_reader import read_constrained_diff
 from agent_workbench.core.patch.values import FileContent, PatchBounds
 
 FILES = {"a.txt": b"one\n\ntwo\nsame\nsame\n", "b.txt": b"x\r\ny", "e.txt": b""}

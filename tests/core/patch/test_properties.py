@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.comparison import compare_contents
 from agent_workbench.core.patch.diff_text import canonical_patch, patch_stat, render_changes, render_patch
-from agent_workbench.core.patch.reader.patch_reader import parse_patch
+from agent_workbench.core.patch.patch_reader import parse_patch
 from agent_workbench.core.patch.values import FileChange, FileContent, Hunk, HunkLine, LineKind, Patch, selectable_ids
 from tests.core.patch.diffs import content, edits, fitted, keep_hunks, outcome, texts
 

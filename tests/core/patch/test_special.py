@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_workbench.core.patch.reader.patch_reader import parse_patch
+from agent_workbench.core.patch.patch_reader import parse_patch
 from agent_workbench.core.patch.special import special_paths
 from tests.core.patch.diffs import create, small
 

@@ -6,7 +6,6 @@ from msgspec.structs import replace
 from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Task
-from agent_workbench.core.plan.needs import Intent
 from agent_workbench.core.skills import (
     MOST_SKILLS,
     NAMED,
@@ -25,6 +24,7 @@ from agent_workbench.core.skills import (
     languages_of,
     skills_of,
 )
+from agent_workbench.core.task_needs import Intent
 
 
 def entry(name: str, **facts: object) -> SkillEntry:

@@ -10,10 +10,10 @@ from agent_workbench.adapters.llama_cpp.model_client import LlamaCppModel
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.events import ActionFinished, ActionProposed, ActionRejected, PatchApplied, TaskFinished
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose
-from agent_workbench.core.plan.estimates import Complexity
 from agent_workbench.core.ports.model import Model
 from agent_workbench.core.settings import DEFAULT_TOOLS, Approval, Limits, Settings
 from agent_workbench.core.settings.models import ModelSettings, ServingSettings
+from agent_workbench.core.task_estimates import Complexity
 from tests.engine.stage import OPEN, a_stage
 from tests.engine.test_executor import run
 from tests.llama_fixtures import LlamaServer

@@ -15,8 +15,8 @@ from agent_workbench.core.patch.diff_grammar import EditScope, diff_rules, new_f
 from agent_workbench.core.patch.file_piece import FilePiece
 from agent_workbench.core.patch.fit import fit_constrained_diff, fit_diff
 from agent_workbench.core.patch.hunk_rules import EditableFile
+from agent_workbench.core.patch.patch_reader import read_constrained_diff, read_diff
 from agent_workbench.core.patch.piece_grammar import piece_rules
-from agent_workbench.core.patch.reader.patch_reader import read_constrained_diff, read_diff
 from agent_workbench.core.patch.values import FileContent, PatchBounds
 from agent_workbench.core.plan import PathScope, Task
 from agent_workbench.core.settings import DEFAULT_TOOLS, PLAYBOOK_TOOLS, RetrievalSettings

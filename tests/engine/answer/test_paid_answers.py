@@ -18,10 +18,10 @@ from agent_workbench.core.events import (
 from agent_workbench.core.events.log_lines import log_line
 from agent_workbench.core.model import ChoiceReason
 from agent_workbench.core.plan import Budget
-from agent_workbench.core.plan.needs import Intent
 from agent_workbench.core.ports.model import Model
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.settings.models import EndpointSettings, ModelSettings, RoleSettings, TokenPrice
+from agent_workbench.core.task_needs import Intent
 from tests.engine.front import in_front_of
 from tests.engine.stage import OPEN, a_stage, call, reopened, task
 from tests.fakes.faulty_server import DONE, FaultyServer, as_json, delta, event, stream

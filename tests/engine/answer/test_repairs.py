@@ -8,7 +8,7 @@ import pytest
 
 from agent_workbench.core.events import ActionFinished, ActionProposed, ActionRejected
 from agent_workbench.core.intents import EditProposal
-from agent_workbench.core.patch.reader.patch_reader import parse_patch
+from agent_workbench.core.patch.patch_reader import parse_patch
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Approval, Approvals, Permission
 from agent_workbench.engine.rerun import rerun

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.adapters.git.working_trees.merge import CheckoutMerge
+from agent_workbench.core.approval_rules import RuleScope
 from agent_workbench.core.background import uninterrupted
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.events import (
@@ -36,7 +37,6 @@ from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.ports.workspace import Workspace
 from agent_workbench.core.proposals import Verdict, shown_sha
 from agent_workbench.core.repo.workspace import MergeMethod, MergeOutcome, MergeTarget, WorkspaceRequest
-from agent_workbench.core.rules.matching import RuleScope
 from agent_workbench.core.settings import Approval, Approvals, Permission, Rule
 from tests.engine.front import Front, handle_of, in_front_of
 from tests.engine.stage import FINISH, T1, Stage, a_stage, change, hold_worktrees, reopened, task

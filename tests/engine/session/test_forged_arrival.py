@@ -3,13 +3,13 @@
 import pytest
 
 from agent_workbench.core import events as e
+from agent_workbench.core.approval_modes import is_foreign
 from agent_workbench.core.events import ActionDecided, ActionStarted, Event, Recorded, SessionResumed
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import reference_to, refusal
 from agent_workbench.core.plan import TaskOrigin
 from agent_workbench.core.proposals import USER, Verdict
-from agent_workbench.core.rules.modes import is_foreign
 from agent_workbench.engine.flow import Decide, Execute, Recover, next_move
 from tests.fakes import runs
 

@@ -13,7 +13,7 @@ from agent_workbench.core.ids import ProposalId, SessionId
 from agent_workbench.core.inbox import EXPIRED, InboxDecision, reference_to
 from agent_workbench.core.intents import AbortTask, Leave
 from agent_workbench.core.patch.diff_text import render_patch
-from agent_workbench.core.patch.reader.patch_reader import parse_patch
+from agent_workbench.core.patch.patch_reader import parse_patch
 from agent_workbench.core.patch.selection import leave_out
 from agent_workbench.core.patch.values import OWN_BOUNDS, LeftOut, patch_hash
 from agent_workbench.core.proposals import Proposal, Verdict

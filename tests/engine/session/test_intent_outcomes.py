@@ -7,6 +7,7 @@ from typing import get_args
 import pytest
 from msgspec import field
 
+from agent_workbench.core.approval_rules import RuleScope
 from agent_workbench.core.events import OfferedNote
 from agent_workbench.core.history.replay_marks import MarkKind
 from agent_workbench.core.ids import ProposalId, TaskId
@@ -77,7 +78,6 @@ from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery
 from agent_workbench.core.repo.workspace import MergeMethod
-from agent_workbench.core.rules.matching import RuleScope
 from agent_workbench.core.settings import ApprovalMode, Permission, Rule
 from tests.engine.front import Front, handle_of, in_front_of
 from tests.engine.stage import OPEN, SESSION, T1, a_stage

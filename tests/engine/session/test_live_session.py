@@ -8,6 +8,7 @@ import pytest
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.adapters.git.working_trees.workspace import GitWorkspace
 from agent_workbench.api.sessions.event_feed import UpdateFeed
+from agent_workbench.core.approval_rules import RuleScope, StoredRule
 from agent_workbench.core.errors import ModelUnavailable, PlanError, RepoError, StorageError, TrustError
 from agent_workbench.core.events import (
     AbortAsked,
@@ -45,7 +46,6 @@ from agent_workbench.core.outcomes import PastActionsFound, Refused
 from agent_workbench.core.plan import Plan, TaskStatus
 from agent_workbench.core.proposals import Verdict, shown_sha
 from agent_workbench.core.repo.workspace import MergeMethod, MergePreview, WorkspaceRequest
-from agent_workbench.core.rules.matching import RuleScope, StoredRule
 from agent_workbench.core.settings import Approval, Approvals, Permission, Rule, Settings
 from agent_workbench.core.state.session_state import Phase
 from tests.adapters.git.fingerprint import fingerprint

@@ -23,10 +23,10 @@ from agent_workbench.core.intents import (
 from agent_workbench.core.local_models import FoundServer, ListedModel, ModelStatus
 from agent_workbench.core.model import ModelFacts, Purpose
 from agent_workbench.core.outcomes import Accepted, ModelsListed, Refused
-from agent_workbench.core.plan.estimates import Complexity
 from agent_workbench.core.ports.model import Model
 from agent_workbench.core.settings import Approval, Approvals, Permission, Settings
 from agent_workbench.core.settings.models import EndpointSettings, ModelSettings, TokenPrice
+from agent_workbench.core.task_estimates import Complexity
 from agent_workbench.engine.flow import AwaitRetry, next_move
 from agent_workbench.engine.session.model_intents import ANSWERING
 from agent_workbench.views.receipt.receipt import head_lines, view_receipt

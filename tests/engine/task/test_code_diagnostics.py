@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from agent_workbench.core.approval_rules import RuleScope, StoredRule
 from agent_workbench.core.checks.language_servers import SERVER_NAMES, Diagnostic, Severity, describe_diagnostics
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.events import ActionFinished, PatchApplied
 from agent_workbench.core.plan import TaskEdit, TaskOrigin
 from agent_workbench.core.ports.tools import AppliedDiff
 from agent_workbench.core.repo.retrieval import Chunk
-from agent_workbench.core.rules.matching import RuleScope, StoredRule
 from agent_workbench.core.settings import Permission, Rule, Settings
 from agent_workbench.engine.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended

@@ -11,16 +11,16 @@ from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import CompleteCode, ExpandPrompt, ListPrompts, SayToModel, StartTask
 from agent_workbench.core.outcomes import CodeCompleted, PromptsListed, Refused, TaskAdded, TaskDrafted
 from agent_workbench.core.plan import PathScope, Task, TaskDraft
-from agent_workbench.core.plan.task_words import stated_goal, wants_only_checks
 from agent_workbench.core.plan_intents import AddTask, DraftTask
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.repo.retrieval import Chunk, Completion, IndexStatus
 from agent_workbench.core.settings import Permission, Settings
+from agent_workbench.core.task_words import stated_goal, wants_only_checks
 from agent_workbench.engine.task.task_draft import NO_CHECKS, UNTRUSTED_CHECK, DraftSources, clean_words, propose_task
 from tests.adapters.plans.plan_files import content, plan_file
-from tests.engine.compaction.test_compaction import text_of
 from tests.engine.front import in_front_of
 from tests.engine.stage import FINISH, OPEN, WRONG_ANSWER, a_stage, change, task
+from tests.engine.test_compaction import text_of
 from tests.fakes.ports import GivenChunks, Hang
 
 T2, T3 = TaskId("T-2"), TaskId("T-3")

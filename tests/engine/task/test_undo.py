@@ -20,7 +20,7 @@ from agent_workbench.core.events import (
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import UndoStep
 from agent_workbench.core.live import SessionUpdate
-from agent_workbench.core.patch.reader.patch_reader import parse_patch
+from agent_workbench.core.patch.patch_reader import parse_patch
 from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.settings import Approval, Approvals, Permission, Settings
 from agent_workbench.engine.executor import perform

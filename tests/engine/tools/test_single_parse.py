@@ -7,10 +7,10 @@ import pytest
 
 from agent_workbench.core.events import ActionProposed, ProposalReplaced, TaskCommitted
 from agent_workbench.core.intents import ApproveProposal, EditProposal
+from agent_workbench.core.patch import patch_reader
+from agent_workbench.core.patch.diff_sections import Mode, ScannedDiff, scan_sections
 from agent_workbench.core.patch.diff_text import render_patch
-from agent_workbench.core.patch.reader import patch_reader
-from agent_workbench.core.patch.reader.patch_reader import parse_patch
-from agent_workbench.core.patch.reader.sections import Mode, ScannedDiff, scan_sections
+from agent_workbench.core.patch.patch_reader import parse_patch
 from agent_workbench.core.patch.selection import leave_out
 from agent_workbench.core.patch.values import OWN_BOUNDS, LeftOut, patch_hash
 from agent_workbench.core.proposals import Proposal, shown_sha

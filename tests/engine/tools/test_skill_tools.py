@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from agent_workbench.core.approval_rules import offered_rules
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.events import ActionDecided, ActionFinished, ActionRejected, ApprovalChanged, TaskStarted
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.proposal_kinds import ScriptProposal
-from agent_workbench.core.rules.matching import offered_rules
 from agent_workbench.core.settings import DEFAULT_TOOLS, SKILL_TOOLS, Approval, Permission, Settings
 from agent_workbench.core.tools.skill_tools import SKILL_SPECS
 from agent_workbench.engine.rerun import rerun

@@ -21,9 +21,9 @@ from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import ProposalId, SessionId, TaskId
 from agent_workbench.core.inbox import InboxDecision, reference_to
 from agent_workbench.core.plan import Task, TaskStatus
-from agent_workbench.core.plan.proposed import ProposedPlan, ProposedTask
 from agent_workbench.core.proposal_kinds import PlanProposal
 from agent_workbench.core.proposals import PROPOSE_PLAN, Verdict
+from agent_workbench.core.proposed_plan import ProposedPlan, ProposedTask
 from agent_workbench.core.signed import PERSON_PURPOSES, WORKER_PURPOSES, SignedPurpose, SignedText
 from agent_workbench.subjects.dispatch.approval_calls import PlanApprovals
 from tests.fakes.session_store import MemorySessionStore

@@ -9,7 +9,7 @@ import pytest
 from agent_workbench.bootstrap.repo_context import find_repo
 from agent_workbench.bootstrap.stores import rule_store
 from agent_workbench.config.repo_trust import RepoTrust
-from agent_workbench.core.rules.matching import RuleScope, StoredRule
+from agent_workbench.core.approval_rules import RuleScope, StoredRule
 from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.settings import Permission, Rule
 from agent_workbench.core.settings.hooks import HookPoint

@@ -10,7 +10,6 @@ from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import ProposalId, SessionId, TaskId
 from agent_workbench.core.inbox import InboxDecision, InboxItem, parse_reference
 from agent_workbench.core.plan import Task
-from agent_workbench.core.plan.proposed import ProposedPlan, ProposedTask
 from agent_workbench.core.proposal_kinds import (
     CheckProposal,
     CommandProposal,
@@ -22,6 +21,7 @@ from agent_workbench.core.proposal_kinds import (
     ReadProposal,
 )
 from agent_workbench.core.proposals import MAX_DIFF_LINES, PROPOSE_PLAN, Proposal, Verdict
+from agent_workbench.core.proposed_plan import ProposedPlan, ProposedTask
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.subjects.inbox.view import age_text, proposal_text, view_inbox
 from agent_workbench.tui.session.inbox_watch import inbox_summary

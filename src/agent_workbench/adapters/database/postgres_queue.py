@@ -35,10 +35,10 @@ from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import LockedError, SigningError, StorageError, UsageError
 from agent_workbench.core.ids import NO_SESSION, SessionId, task_id
 from agent_workbench.core.plan import TaskOrigin
-from agent_workbench.core.plan.needs import Needs
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.shared_state import Signatures
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim
+from agent_workbench.core.task_needs import Needs
 from agent_workbench.core.task_result import TaskResult, encode_result, no_task
 from agent_workbench.core.task_routing import RoutingDecision
 

@@ -12,8 +12,8 @@ from agent_workbench.adapters.database.connection import Connection
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.ids import NO_SESSION, SESSION_ID, SessionId
 from agent_workbench.core.plan import TaskOrigin
-from agent_workbench.core.plan.needs import Needs
 from agent_workbench.core.ports.task_queue import MOST_ATTEMPTS, QueuedTask, QueueState
+from agent_workbench.core.task_needs import Needs
 
 MAX_BODY_BYTES = 1_100_000
 """Largest body of a row that is read: the largest queue file and what stands beside it."""

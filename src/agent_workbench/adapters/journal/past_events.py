@@ -16,9 +16,9 @@ from agent_workbench.core.history.mode_approvals import PastAction, PastActions,
 from agent_workbench.core.history.summaries import KINDS, done_tasks
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.model import ModelFacts
-from agent_workbench.core.plan.estimates import TaskFigures
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.prompt_reads import reading_speed
+from agent_workbench.core.task_estimates import TaskFigures
 from agent_workbench.core.tools.strict_json import JsonValue
 
 MOST_SESSIONS = 300

@@ -23,9 +23,9 @@ from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import ModelUnavailable, ShellError
 from agent_workbench.core.local_models import ServerOptions, server_options
 from agent_workbench.core.model import AnswerEnd, AnswerItem, ModelFacts, ModelRequest, Purpose
-from agent_workbench.core.plan.estimates import Complexity
 from agent_workbench.core.ports.machine import Machine
 from agent_workbench.core.settings.models import CacheType, ServingSettings
+from agent_workbench.core.task_estimates import Complexity
 from agent_workbench.core.workers import MachineResources
 from agent_workbench.system.processes import SupervisedProcess, spawn
 from agent_workbench.system.programs import child_environment, find_program

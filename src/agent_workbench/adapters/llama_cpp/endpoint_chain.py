@@ -12,7 +12,7 @@ from agent_workbench.adapters.llama_cpp.endpoint_order import EndpointOrder, Quo
 from agent_workbench.adapters.llama_cpp.turns import OnStatus
 from agent_workbench.core.errors import ContextOverflow, ModelError, ModelUnavailable
 from agent_workbench.core.model import AnswerEnd, AnswerItem, EndpointChoice, ModelFacts, ModelRequest, Purpose
-from agent_workbench.core.plan.estimates import Complexity
+from agent_workbench.core.task_estimates import Complexity
 
 # How long a server may load while another endpoint could answer.
 LOADING_SECONDS = 10.0

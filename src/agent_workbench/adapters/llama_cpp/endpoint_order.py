@@ -8,8 +8,8 @@ from msgspec import Struct
 from agent_workbench.adapters.llama_cpp.chain_link import ChainLink
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.model import ChoiceReason
-from agent_workbench.core.plan.estimates import Complexity
 from agent_workbench.core.ports.model import Spending
+from agent_workbench.core.task_estimates import Complexity
 
 LEAST_QUOTA = 0.2
 """Part of the day's cap below which a task that is not complex begins with the endpoints that cost nothing."""

@@ -19,7 +19,7 @@ from agent_workbench.adapters.llama_cpp.token_counts import Token, TokenCounts
 from agent_workbench.adapters.llama_cpp.turns import Backoff, OnStatus, ServerTurns
 from agent_workbench.core.errors import ContextOverflow, ModelUnavailable
 from agent_workbench.core.model import AnswerEnd, AnswerItem, ModelFacts, ModelRequest, PromptProgress, Purpose
-from agent_workbench.core.plan.estimates import Complexity
+from agent_workbench.core.task_estimates import Complexity
 
 _ROUTE = "/v1/chat/completions"
 READY_SECONDS = 600.0

@@ -11,10 +11,10 @@ from agent_workbench.adapters.llama_cpp.shared_models import SharedModels
 from agent_workbench.adapters.llama_cpp.turns import OnStatus
 from agent_workbench.core.errors import ModelError, ModelUnavailable
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose
-from agent_workbench.core.plan.estimates import Complexity
 from agent_workbench.core.ports.machine import Machine
 from agent_workbench.core.ports.model import Model
 from agent_workbench.core.settings.models import ModelSettings
+from agent_workbench.core.task_estimates import Complexity
 
 URL_VARIABLE = "LLAMA_SERVER_URL"
 SERVER_VARIABLE = "LLAMA_SERVER"

@@ -21,9 +21,9 @@ from agent_workbench.core.model import (
     TextDelta,
     ThoughtDelta,
 )
-from agent_workbench.core.plan.estimates import Complexity
 from agent_workbench.core.ports.model import Model, Reservation, Spending, SpendingCapReached
 from agent_workbench.core.settings.models import TokenPrice
+from agent_workbench.core.task_estimates import Complexity
 
 # Tokens are seldom shorter, so this estimate is rather too high.
 _BYTES_PER_TOKEN = 3

@@ -12,8 +12,8 @@ from agent_workbench.adapters.llama_cpp.gbnf import sentence_grammar, tokens_gra
 from agent_workbench.adapters.llama_cpp.token_counts import Token
 from agent_workbench.core.errors import ModelRefused
 from agent_workbench.core.model import AnswerItem, Message, ModelFacts, ModelRequest, Purpose, Role, TextDelta
-from agent_workbench.core.plan.estimates import Complexity
 from agent_workbench.core.ports.model import Model
+from agent_workbench.core.task_estimates import Complexity
 
 # Start of the observation after a rejected proposal.
 REJECTION = "The user rejected"

@@ -8,7 +8,7 @@ from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedModel
 from agent_workbench.adapters.llama_cpp.token_counts import Token
 from agent_workbench.adapters.llama_cpp.turns import OnStatus, ServerTurns
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose
-from agent_workbench.core.plan.estimates import Complexity
+from agent_workbench.core.task_estimates import Complexity
 
 BUSY = "the model is answering another session; this one is next"
 

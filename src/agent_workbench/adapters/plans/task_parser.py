@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agent_workbench.core.denied_commands import denial, pattern_fault
 from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.plan import Task, TaskEdit, TaskStatus
-from agent_workbench.core.rules.denied_commands import denial, pattern_fault
 from agent_workbench.core.skills import SkillEntry, check_named
 from agent_workbench.core.yaml_documents import (
     DocumentError,

@@ -24,11 +24,11 @@ from agent_workbench.core.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from agent_workbench.core.approval_rules import StoredRule
     from agent_workbench.core.events import Recorded, SessionConfigured
     from agent_workbench.core.history.session_choice import SessionQuery
     from agent_workbench.core.ports.repo_files import Plans, Setup, Trust
     from agent_workbench.core.ports.stores import HeldSession
-    from agent_workbench.core.rules.matching import StoredRule
     from agent_workbench.core.settings import Settings
     from agent_workbench.engine.recorder import Recorder
     from agent_workbench.engine.runtime.intent_queue import IntentQueue

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from agent_workbench.api.sessions.plan_requests import PlanRequestState
     from agent_workbench.core.intents import Intent
     from agent_workbench.core.plan import Task
-    from agent_workbench.core.plan.proposed import ProposedPlan
     from agent_workbench.core.proposals import Proposal
+    from agent_workbench.core.proposed_plan import ProposedPlan
 
 
 def configure_new(verb: argparse.ArgumentParser) -> None:

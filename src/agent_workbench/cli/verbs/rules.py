@@ -9,8 +9,8 @@ from msgspec import to_builtins
 
 from agent_workbench.cli.options import add_verb, whole_number
 from agent_workbench.cli.output import say, say_aside, say_json
+from agent_workbench.core.approval_rules import RULE_SCOPE_LABELS, rule_words
 from agent_workbench.core.errors import ExitCode
-from agent_workbench.core.rules.matching import RULE_SCOPE_LABELS, rule_words
 from agent_workbench.core.session_request import Invocation
 
 

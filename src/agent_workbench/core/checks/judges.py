@@ -14,8 +14,8 @@ from agent_workbench.core.checks.results import CheckResult
 from agent_workbench.core.patch.paths import fold_path, literal_glob, takes_place_of
 from agent_workbench.core.patch.values import FileOperation, FilePatch, LineKind
 from agent_workbench.core.plan import Task
-from agent_workbench.core.plan.task_words import asks_for_test, is_about_failures, keeps_tests, named_words, stated_goal
 from agent_workbench.core.repo.path_kinds import is_test
+from agent_workbench.core.task_words import asks_for_test, is_about_failures, keeps_tests, named_words, stated_goal
 
 WHOLE_CONFIGS = frozenset(
     {

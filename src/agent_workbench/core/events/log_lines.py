@@ -1,5 +1,6 @@
 """Events as single lines of a log. Events without interest for a person have none."""
 
+from agent_workbench.core.approval_modes import mode_label
 from agent_workbench.core.checks.results import all_passed
 from agent_workbench.core.events import (
     AbortAsked,
@@ -65,7 +66,6 @@ from agent_workbench.core.hook_answers import HookVerdict, describe_answer
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.playbooks import summary
 from agent_workbench.core.proposals import UNASKED, Verdict, describe_hunk_choice
-from agent_workbench.core.rules.modes import mode_label
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize_line

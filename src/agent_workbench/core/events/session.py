@@ -1,10 +1,10 @@
 """Events of the session itself: start, configuration, models, trouble, end."""
 
+from agent_workbench.core.approval_rules import RuleScope, StoredRule
 from agent_workbench.core.ids import CommitId, ProposalId, SessionId
 from agent_workbench.core.model import EndpointChoice, ModelFacts, Purpose
 from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.repo.workspace import Checkpoint, SandboxFacts, WorkspaceFacts
-from agent_workbench.core.rules.matching import RuleScope, StoredRule
 from agent_workbench.core.settings import ApprovalMode, Approvals, Limits, Permission, Rule
 from agent_workbench.core.settings.hooks import ConfiguredHook
 from agent_workbench.core.task_routing import RoutingDecision

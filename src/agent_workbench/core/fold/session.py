@@ -4,6 +4,8 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
+from agent_workbench.core.approval_modes import ActiveMode
+from agent_workbench.core.approval_rules import RuleScope, StoredRule
 from agent_workbench.core.events import (
     ApprovalChanged,
     EndpointChosen,
@@ -25,8 +27,6 @@ from agent_workbench.core.events import (
 from agent_workbench.core.fold.gate import without_approval
 from agent_workbench.core.ids import ProposalId, session_suffix
 from agent_workbench.core.plan import TaskOrigin
-from agent_workbench.core.rules.matching import RuleScope, StoredRule
-from agent_workbench.core.rules.modes import ActiveMode
 from agent_workbench.core.settings import ApprovalMode, Rule
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.core.state.work import Chat

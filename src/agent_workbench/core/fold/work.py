@@ -22,12 +22,12 @@ from agent_workbench.core.events import (
     WorkEvent,
 )
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.plan.task_words import wants_only_checks
 from agent_workbench.core.proposals import CHECKS, COMPACT, END_UNCHANGED
 from agent_workbench.core.settings import ReflexionTiming
 from agent_workbench.core.state.applied_diffs import wants_these_failures
 from agent_workbench.core.state.session_state import ENDED, Phase, SessionState, TaskRun
 from agent_workbench.core.state.work import Gate
+from agent_workbench.core.task_words import wants_only_checks
 
 FINISH = "finish"
 

@@ -14,7 +14,7 @@ from agent_workbench.core.history.signed_approvals import contradictions
 from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
 from agent_workbench.core.patch.application import apply_patch
 from agent_workbench.core.patch.diff_text import render_changes
-from agent_workbench.core.patch.reader.patch_reader import parse_patch
+from agent_workbench.core.patch.patch_reader import parse_patch
 from agent_workbench.core.patch.values import OWN_BOUNDS, FileChange, patch_hash, selectable_ids
 from agent_workbench.core.proposal_kinds import MergeProposal
 from agent_workbench.core.proposals import TRAILER, Proposal, Verdict, shown_sha

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agent_workbench.core.approval_modes import decided_in
+from agent_workbench.core.approval_rules import rule_allows
 from agent_workbench.core.events import ModeChanged, Recorded, SessionConfigured
 from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.plan import Task
 from agent_workbench.core.proposals import Proposal, Verdict
 from agent_workbench.core.repo.workspace import SandboxFacts
-from agent_workbench.core.rules.matching import rule_allows
-from agent_workbench.core.rules.modes import decided_in
 from agent_workbench.core.settings import Permission, Rule
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.state.steps import decisions_of, newest_steps

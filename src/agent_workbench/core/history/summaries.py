@@ -17,8 +17,8 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.plan import QUEUE_FOLDER, TaskStatus
-from agent_workbench.core.plan.estimates import TaskFigures
-from agent_workbench.core.plan.work_state import WorkState, work_state
+from agent_workbench.core.task_estimates import TaskFigures
+from agent_workbench.core.work_state import WorkState, work_state
 
 if TYPE_CHECKING:
     from agent_workbench.core.history.audit_records import AnyPage, AnyQuery

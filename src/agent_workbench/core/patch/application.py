@@ -3,9 +3,9 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from agent_workbench.core.errors import PatchError
+from agent_workbench.core.patch.constrained_placement import place_exactly
 from agent_workbench.core.patch.file_lines import FileLines, LineEdit
 from agent_workbench.core.patch.paths import find_clash, find_folder_clash, shown, similar_paths
-from agent_workbench.core.patch.placement.constrained import place_exactly
 from agent_workbench.core.patch.values import FileChange, FileContent, FileOperation, FilePatch, Patch
 
 _EXECUTABLE = 0o100755

@@ -6,13 +6,13 @@ from msgspec import Struct
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.application import apply_patch
+from agent_workbench.core.patch.constrained_placement import place_constrained, with_positions
+from agent_workbench.core.patch.diff_targets import Target
+from agent_workbench.core.patch.diff_validation import check_text, checked_patch
 from agent_workbench.core.patch.file_lines import FileLines
-from agent_workbench.core.patch.placement.constrained import place_constrained, with_positions
-from agent_workbench.core.patch.placement.file_placer import FilePlacer
-from agent_workbench.core.patch.placement.pieces import is_unsigned
-from agent_workbench.core.patch.reader.patch_reader import ConstrainedDiff, DiffReading, DiffReadings, file_patch
-from agent_workbench.core.patch.reader.targets import Target
-from agent_workbench.core.patch.reader.validation import check_text, checked_patch
+from agent_workbench.core.patch.file_placer import FilePlacer
+from agent_workbench.core.patch.hunk_pieces import is_unsigned
+from agent_workbench.core.patch.patch_reader import ConstrainedDiff, DiffReading, DiffReadings, file_patch
 from agent_workbench.core.patch.values import FileChange, FileContent, FileOperation, Patch, PatchBounds
 
 Preimages = Mapping[str, FileContent | None]

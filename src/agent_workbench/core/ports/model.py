@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from agent_workbench.core.local_models import FoundServer, ListedModel
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose
-from agent_workbench.core.plan.estimates import Complexity
+from agent_workbench.core.task_estimates import Complexity
 
 
 class Model(Protocol):

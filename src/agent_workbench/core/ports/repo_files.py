@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from agent_workbench.core.approval_rules import StoredRule
 from agent_workbench.core.history.mode_approvals import PastActions
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.local_models import ModelChoice
 from agent_workbench.core.plan import Plan, PlanPiece, Task, TaskStatus
 from agent_workbench.core.repo_setup import SetupProposal
-from agent_workbench.core.rules.matching import StoredRule
 from agent_workbench.core.settings import Permission
 
 

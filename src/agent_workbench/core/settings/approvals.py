@@ -36,7 +36,7 @@ class Approval(StrEnum):
 
 
 class Rule(RecordedValue, frozen=True):
-    """An approval rule. Exactly one field besides `kind` says what it matches (`core.rules`).
+    """An approval rule. Exactly one field besides `kind` says what it matches (`core.approval_rules`).
 
     `any`: all proposals of the kind. `commands`: these lines and no others. `program`: this one with any arguments.
     `paths`: globs, one of which each file must match. `tool`: calls of this tool; `NAME@DIGEST` if a source brings it.

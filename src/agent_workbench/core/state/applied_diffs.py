@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
+from agent_workbench.core.approval_modes import is_foreign
 from agent_workbench.core.checks.judges import only_new_tests_fail
 from agent_workbench.core.checks.results import CheckPurpose, CheckResult
 from agent_workbench.core.errors import PatchError
@@ -13,13 +14,12 @@ from agent_workbench.core.events import (
     Recorded,
     TestsFinished,
 )
-from agent_workbench.core.plan.task_words import asks_for_test
 from agent_workbench.core.proposals import Proposal, is_person
 from agent_workbench.core.repo.path_kinds import is_test
 from agent_workbench.core.repo.project_commands import is_part_of
-from agent_workbench.core.rules.modes import is_foreign
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.core.state.steps import Step, newest_steps
+from agent_workbench.core.task_words import asks_for_test
 
 # Tests within a source file: Python, doctest, Rust, JavaScript, Go and Java.
 _TEST_LINE = re.compile(r"\s*(?:(?:async )?def test_|class Test|>>> |#\[test\]|(?:it|test)\(|func Test|@Test\b)")

@@ -6,6 +6,8 @@ from enum import StrEnum
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from agent_workbench.core.approval_modes import ActiveMode
+from agent_workbench.core.approval_rules import StoredRule
 from agent_workbench.core.checks.judges import Judges, excused_suite
 from agent_workbench.core.checks.results import CheckPurpose, CheckResult, acceptable
 from agent_workbench.core.events import (
@@ -24,8 +26,6 @@ from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.plan import Plan, Task, TaskStatus
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.repo.workspace import Checkpoint, MergeOutcome, ResourceUse, WorkspaceFacts
-from agent_workbench.core.rules.matching import StoredRule
-from agent_workbench.core.rules.modes import ActiveMode
 from agent_workbench.core.settings import ApprovalMode, Permission
 from agent_workbench.core.state.growing_tuple import JoinedSequence
 from agent_workbench.core.state.prompt_reads import PromptReads

@@ -14,8 +14,8 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.events.consult import ConsultantAnswered, ConsultantAsked
 from agent_workbench.core.model import Purpose
-from agent_workbench.core.plan.proposed import ProposedPlan
 from agent_workbench.core.proposals import Proposal, ProposalStage
+from agent_workbench.core.proposed_plan import ProposedPlan
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.growing_tuple import GrowingTuple
 from agent_workbench.core.tools.spec import ToolSpec

@@ -16,8 +16,8 @@ from agent_workbench.core.events import (
     TroubleMet,
 )
 from agent_workbench.core.model import ModelFacts, ModelRequest, Purpose
-from agent_workbench.core.plan.estimates import Complexity, complexity
 from agent_workbench.core.state.session_state import SessionState, TaskRun
+from agent_workbench.core.task_estimates import Complexity, complexity
 from agent_workbench.core.tools.spec import by_name
 from agent_workbench.engine.answer.answer_guard import AnswerGuard
 from agent_workbench.engine.answer.grammar_choice import choose_grammar

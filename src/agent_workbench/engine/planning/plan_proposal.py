@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from agent_workbench.core.approval_rules import extends, runs_only
 from agent_workbench.core.errors import PlanError, StorageError, error_text
 from agent_workbench.core.events import (
     ActionFinished,
@@ -19,13 +20,12 @@ from agent_workbench.core.events import (
 from agent_workbench.core.ids import ProposalId, TaskId
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.plan import Plan, PlanPiece, Task, TaskStatus
-from agent_workbench.core.plan.estimates import Complexity, estimate
-from agent_workbench.core.plan.proposed import ProposedPlan, ProposedTask
 from agent_workbench.core.proposal_kinds import PlanProposal
 from agent_workbench.core.proposals import PROPOSE_PLAN, Preimage, Proposal
-from agent_workbench.core.rules.matching import extends, runs_only
+from agent_workbench.core.proposed_plan import ProposedPlan, ProposedTask
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.state.work import Planning
+from agent_workbench.core.task_estimates import Complexity, estimate
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.engine.planning.plan_answer import read_check, read_tasks
 from agent_workbench.engine.planning.plan_request import reject_answer

@@ -6,8 +6,8 @@ from agent_workbench.core.checks.judges import Judges, Protection, judges_to_nam
 from agent_workbench.core.events import FAILING_FIRST, RepoInstructions, SkillsChosen, SkillText, TaskStarted
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.plan import Budget, Constraints, PathScope
-from agent_workbench.core.plan.task_words import stated_goal
 from agent_workbench.core.repo.repo_map import RepoMap
+from agent_workbench.core.task_words import stated_goal
 from agent_workbench.engine.prompt.prompt_text import quoted
 from agent_workbench.engine.runtime.text_limits import clip
 

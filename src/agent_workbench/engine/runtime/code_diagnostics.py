@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from agent_workbench.core.approval_modes import is_foreign
 from agent_workbench.core.checks.language_servers import Diagnostic, permitted_servers
 from agent_workbench.core.events import PatchApplied
 from agent_workbench.core.ports.tools import AppliedDiff
-from agent_workbench.core.rules.modes import is_foreign
 from agent_workbench.core.settings import Permission
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.tool import ToolResult

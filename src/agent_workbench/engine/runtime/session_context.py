@@ -20,7 +20,6 @@ from agent_workbench.core.hook_document import (
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.model import AnswerItem, ModelFacts, ModelRequest, Purpose
 from agent_workbench.core.plan import Task
-from agent_workbench.core.plan.estimates import Complexity
 from agent_workbench.core.ports.extensions import Hooks
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.model import EndpointModels, Model
@@ -31,6 +30,7 @@ from agent_workbench.core.settings import Settings
 from agent_workbench.core.settings.hooks import HookPoint, HookSettings
 from agent_workbench.core.state.proposal_hooks import began
 from agent_workbench.core.state.session_state import SessionState, TaskRun
+from agent_workbench.core.task_estimates import Complexity
 from agent_workbench.engine.recorder import Record, Recorder
 from agent_workbench.engine.runtime.background_holder import BackgroundHolder
 from agent_workbench.engine.runtime.publisher import OutputTail, UpdatePublisher, show_index

@@ -13,7 +13,6 @@ from agent_workbench.core.model import ModelFacts
 from agent_workbench.core.patch.file_piece import FilePiece, locate
 from agent_workbench.core.patch.values import PatchBounds
 from agent_workbench.core.plan import Task
-from agent_workbench.core.plan.estimates import TaskFigures
 from agent_workbench.core.ports.audit_index import AuditIndex
 from agent_workbench.core.ports.extensions import CustomPrompts, Hooks, Playbooks, Skills
 from agent_workbench.core.ports.machine import Clock
@@ -28,6 +27,7 @@ from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.state.file_pieces import may_rewrite, offered_pieces
 from agent_workbench.core.state.session_state import SessionState, TaskRun
+from agent_workbench.core.task_estimates import TaskFigures
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.tools.spec import ToolSpec
 from agent_workbench.engine.runtime.background_holder import BackgroundHolder

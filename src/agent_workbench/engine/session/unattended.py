@@ -6,6 +6,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from agent_workbench.core.approval_modes import is_foreign
 from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import ExitCode, LockedError, PlanError, WorkbenchError, WorkspaceError
 from agent_workbench.core.events import PauseChanged, SessionLeft, TaskStatusChanged
@@ -14,7 +15,6 @@ from agent_workbench.core.intents import Intent, Leave, PauseTask
 from agent_workbench.core.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.plan import Plan, TaskStatus
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.core.rules.modes import is_foreign
 from agent_workbench.core.session_request import SessionEnd, TaskOutcome, TaskOutcomeKind
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.proposal_hooks import objections

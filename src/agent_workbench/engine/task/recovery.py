@@ -3,6 +3,7 @@
 from asyncio import to_thread
 
 from agent_workbench.core.checks.results import CheckPurpose
+from agent_workbench.core.command_lines import left_running
 from agent_workbench.core.events import (
     ActionFinished,
     ActionResult,
@@ -21,11 +22,10 @@ from agent_workbench.core.events import (
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import COMPACT, Proposal
-from agent_workbench.core.rules.command_lines import left_running
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import Phase, TaskRun
 from agent_workbench.core.state.steps import newest_steps
-from agent_workbench.engine.compaction.compact_tool import TOOL as COMPACT_TOOL
+from agent_workbench.engine.compact_tool import TOOL as COMPACT_TOOL
 from agent_workbench.engine.prompt.prompt_text import WHILE_RUNNING, user_change_note
 from agent_workbench.engine.prompt.repeated_lines import change_shown
 from agent_workbench.engine.prompt.scratchpad import write_closing_note

@@ -15,7 +15,6 @@ from agent_workbench.core.intents import MOST_SAID_CHARS
 from agent_workbench.core.outcomes import PromptExpanded, PromptsListed
 from agent_workbench.core.patch.paths import literal_glob
 from agent_workbench.core.plan import PathScope, Plan, Task, TaskDraft, next_id
-from agent_workbench.core.plan.task_words import drafted_goal, named_checks
 from agent_workbench.core.ports.extensions import CustomPrompts
 from agent_workbench.core.ports.search import Retriever
 from agent_workbench.core.ports.workspace import Sources
@@ -23,6 +22,7 @@ from agent_workbench.core.repo.path_kinds import is_document, is_test
 from agent_workbench.core.repo.project_commands import command_of, is_part_of, narrowed
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery
 from agent_workbench.core.settings import Settings
+from agent_workbench.core.task_words import drafted_goal, named_checks
 from agent_workbench.core.text.amounts import did_you_mean, quoted
 from agent_workbench.core.text.mentions import looks_like_path, mention_of, mentioned_range, mentions
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line

@@ -10,13 +10,13 @@ from msgspec.structs import replace
 from agent_workbench.core.checks.failed_tests import failed_tests
 from agent_workbench.core.checks.failure_report import report_failure, report_hang
 from agent_workbench.core.checks.results import CheckPurpose, CheckResult, all_passed
+from agent_workbench.core.denied_commands import denial
 from agent_workbench.core.errors import ShellError
 from agent_workbench.core.events import TestsFinished
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.plan import Task
 from agent_workbench.core.ports.workspace import Command
 from agent_workbench.core.repo.workspace import CommandOutcome
-from agent_workbench.core.rules.denied_commands import denial
 from agent_workbench.core.settings import Settings
 from agent_workbench.engine.prompt.repeated_lines import without_repeated
 from agent_workbench.engine.runtime.stoppable import StoppedByUser

@@ -1,11 +1,11 @@
 """Tools that run something: `run_command`, `background` for what it left running, `run_tests` and `static_analyze`."""
 
 from agent_workbench.core.checks.results import CheckPurpose
+from agent_workbench.core.command_lines import left_running
 from agent_workbench.core.errors import ConfigError, ShellError, UsageError
 from agent_workbench.core.events import ActionResult
 from agent_workbench.core.proposal_kinds import CheckProposal, CommandProposal, ReadProposal
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.core.rules.command_lines import left_running
 from agent_workbench.core.settings import BACKGROUND, RUN_COMMAND, Permission
 from agent_workbench.core.state.steps import newest_steps
 from agent_workbench.core.tools.arguments import Argument, ArgumentKind, Arguments, Choices

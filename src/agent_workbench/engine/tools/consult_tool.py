@@ -14,8 +14,8 @@ from agent_workbench.core.live import Streaming
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.text.sanitizer import without_chat_markers
 from agent_workbench.core.tools.arguments import Argument, ArgumentKind, Arguments, Choices
-from agent_workbench.engine.consult.consultation import consult
-from agent_workbench.engine.consult.context import ConsultContext
+from agent_workbench.engine.consult_context import ConsultContext
+from agent_workbench.engine.consultation import consult
 from agent_workbench.engine.runtime.budget import dollars_left
 from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
 from agent_workbench.engine.runtime.text_limits import clip

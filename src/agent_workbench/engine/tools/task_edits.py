@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from agent_workbench.core.errors import PatchError, WorkspaceError
 from agent_workbench.core.patch.diff_text import render_changes
 from agent_workbench.core.patch.fit import fit_diff
+from agent_workbench.core.patch.patch_reader import read_diff
 from agent_workbench.core.patch.paths import shown
-from agent_workbench.core.patch.reader.patch_reader import read_diff
 from agent_workbench.core.patch.values import FileChange, FileContent
 from agent_workbench.core.plan import TaskEdit
 from agent_workbench.core.proposals import APPLY_EDITS, Proposal

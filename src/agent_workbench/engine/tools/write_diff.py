@@ -14,7 +14,7 @@ from agent_workbench.core.patch.application import apply_patch
 from agent_workbench.core.patch.comparison import compare_contents
 from agent_workbench.core.patch.diff_text import render_patch
 from agent_workbench.core.patch.fit import Fit, fit_constrained_diff, fit_diff
-from agent_workbench.core.patch.reader.patch_reader import read_constrained_diff, read_diff
+from agent_workbench.core.patch.patch_reader import read_constrained_diff, read_diff
 from agent_workbench.core.patch.special import special_paths
 from agent_workbench.core.patch.values import FileChange, FileContent, Patch, content_hash, patch_hash
 from agent_workbench.core.proposal_kinds import DiffProposal

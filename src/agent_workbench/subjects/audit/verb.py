@@ -25,8 +25,8 @@ from agent_workbench.core.history.audit_records import (
     check_query,
 )
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.plan.needs import Intent
 from agent_workbench.core.session_request import Invocation
+from agent_workbench.core.task_needs import Intent
 
 
 def configure(verb: argparse.ArgumentParser) -> None:

@@ -68,8 +68,8 @@ async def consult(
     Raises `UsageError`, `ConfigError`, `ModelError`, and `RepoError` outside of a repository. Cancelling it stops the
     answer. A journal that cannot be written is told in the answer's remarks.
     """
-    from agent_workbench.engine.consult.consultation import consult as ask
-    from agent_workbench.engine.consult.context import ConsultContext
+    from agent_workbench.engine.consult_context import ConsultContext
+    from agent_workbench.engine.consultation import consult as ask
 
     checked_request(request)
     repo = await find_repo(invocation)
@@ -95,7 +95,7 @@ async def consult(
 
 async def _offer(invocation: Invocation, request: ConsultRequest, answer: ConsultAnswer) -> tuple[str, ...]:
     """Offer the notes in an answer, each to be taken or left by a person; return a remark about them."""
-    from agent_workbench.engine.consult.notes import proposed_notes
+    from agent_workbench.engine.consult_notes import proposed_notes
     from agent_workbench.subjects.knowledge.calls import park_notes
 
     notes = proposed_notes(request.skill, answer.text)
@@ -245,7 +245,7 @@ async def _entries(repo: RepoContext, settings: "Settings", label: str, but: str
 async def _task_entries(store: "SessionStore", session: "SessionSummary") -> tuple[LogEntry, ...]:
     """Return the log of the tasks of a session."""
     from agent_workbench.core.events import SessionStarted
-    from agent_workbench.engine.consult.notes import task_entries
+    from agent_workbench.engine.consult_notes import task_entries
 
     if not session.tasks:
         return ()

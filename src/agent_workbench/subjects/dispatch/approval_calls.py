@@ -8,12 +8,12 @@ from agent_workbench.core.history.signed_approvals import contradictions, decisi
 from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.plan import Task
-from agent_workbench.core.plan.estimates import Estimate
 from agent_workbench.core.ports.shared_state import Signatures
 from agent_workbench.core.ports.stores import SessionStore
 from agent_workbench.core.proposals import POLICY, PROPOSE_PLAN, Proposal, Verdict
 from agent_workbench.core.signed import SignedPurpose
 from agent_workbench.core.state.steps import decisions_of, newest_steps
+from agent_workbench.core.task_estimates import Estimate
 from agent_workbench.subjects.dispatch.preparation import PlanApproval
 
 MOST_SESSIONS = 200

@@ -15,10 +15,10 @@ from agent_workbench.core.errors import JournalError, PlanError, StorageError, U
 from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.inbox import InboxFilter
 from agent_workbench.core.plan import Plan, TaskStatus
-from agent_workbench.core.plan.needs import Needs
 from agent_workbench.core.ports.stores import SessionStore
 from agent_workbench.core.ports.task_queue import ENDED, QueuedTask
 from agent_workbench.core.session_request import Invocation
+from agent_workbench.core.task_needs import Needs
 from agent_workbench.core.task_routing import unmet_needs
 from agent_workbench.core.workers import Fleet, WorkerPresence, WorkerRecord
 from agent_workbench.subjects.dispatch.approval_calls import PlanApprovals

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Owner, Plan, Task, TaskStatus
-from agent_workbench.core.plan.estimates import Estimate
 from agent_workbench.core.ports.task_queue import ENDED, QueuedTask, QueueState
+from agent_workbench.core.task_estimates import Estimate
 
 NAME_CHARS = 50
 """Characters of a task's id in its name; a suffix follows."""

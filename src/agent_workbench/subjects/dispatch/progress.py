@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from agent_workbench.core.ids import NO_SESSION, SessionId, TaskId
 from agent_workbench.core.plan import Plan, Task, TaskStatus
-from agent_workbench.core.plan.estimates import Complexity, Estimate, complexity
 from agent_workbench.core.ports.task_queue import ENDED, QueuedTask, QueueState
+from agent_workbench.core.task_estimates import Complexity, Estimate, complexity
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.subjects.dispatch.preparation import STATUS, Dispatch, TaskRemark
 

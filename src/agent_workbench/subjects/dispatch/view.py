@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import msgspec
 
 from agent_workbench.core.events.codec import JsonObject
-from agent_workbench.core.plan.estimates import Estimate
+from agent_workbench.core.task_estimates import Estimate
 from agent_workbench.core.text.amounts import counted_text, dollars_text
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.subjects.dispatch.preparation import Dispatch

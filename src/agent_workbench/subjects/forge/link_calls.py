@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from agent_workbench.api.trusted_repo import redactor_of
+from agent_workbench.core.approval_modes import local_person_reason
 from agent_workbench.core.fold import fold_all
-from agent_workbench.core.rules.modes import local_person_reason
 from agent_workbench.subjects.forge.issues import issue_of
 from agent_workbench.subjects.forge.view import ProposalComment, proposal_comment
 from agent_workbench.subjects.forge.wiring import forge_lock, repo_forge

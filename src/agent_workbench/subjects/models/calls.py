@@ -228,7 +228,7 @@ async def ask_model(invocation: Invocation, prompt: str, named: str = "", say: S
     An address or a file is no name: who asks may be another program. Raises `UsageError`, `ModelError`.
     """
     from agent_workbench.core.model import Message, ModelRequest, Purpose, Role
-    from agent_workbench.engine.consult.endpoints import ask_once, endpoint_called
+    from agent_workbench.engine.consult_endpoints import ask_once, endpoint_called
 
     repo, settings = await repo_or_folder(invocation, say)
     purpose = Purpose.EXECUTOR if named else Purpose.CONSULTANT

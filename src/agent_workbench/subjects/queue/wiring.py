@@ -19,12 +19,12 @@ if TYPE_CHECKING:  # loaded by the verbs that need them
     from agent_workbench.bootstrap.repo_context import RepoContext
     from agent_workbench.core.history.summaries import SessionSummary
     from agent_workbench.core.plan import Task, TaskOrigin
-    from agent_workbench.core.plan.needs import Needs
     from agent_workbench.core.ports.repo_files import Plans
     from agent_workbench.core.ports.task_queue import ProjectQueue, QueuedTask
     from agent_workbench.core.settings import Settings
     from agent_workbench.core.skills import SkillEntry
     from agent_workbench.core.state.session_state import SessionState
+    from agent_workbench.core.task_needs import Needs
     from agent_workbench.subjects.queue.folder_adapter import FolderQueue
     from agent_workbench.subjects.queue.plan_adapter import QueuedPlan
     from agent_workbench.subjects.queue.waiting_tasks_adapter import TaskFacts
@@ -58,7 +58,7 @@ def completed_task(task: "QueuedTask") -> "tuple[QueuedTask, Needs]":
 
     A text that is no task is queued as it is: the worker that gets it says so.
     """
-    from agent_workbench.core.plan.needs import Needs
+    from agent_workbench.core.task_needs import Needs
 
     try:
         read = read_definition(task.definition, task.origin, f"{task.id}.yaml")

@@ -96,7 +96,7 @@ async def discipline_prompt(invocation: Invocation, consultant: str) -> tuple[st
     Raises `UsageError` for an unknown consultant, `SkillError` for a missing discipline.
     """
     from agent_workbench.core.consult_requests import PROTOCOLS, consultant_named
-    from agent_workbench.engine.consult.context import RULE
+    from agent_workbench.engine.consult_context import RULE
 
     discipline = consultant_named(consultant).discipline
     root = (await find_repo(invocation)).root

@@ -6,12 +6,12 @@ from textual import events
 from textual.message import Message
 from textual.widget import Widget
 
+from agent_workbench.core.approval_rules import RuleScope, StoredRule, offered_rules
 from agent_workbench.core.history.mode_approvals import PastActions
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.outcomes import Outcome, PastActionsFound, Refused
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.core.rules.matching import RuleScope, StoredRule, offered_rules
 from agent_workbench.core.text.sanitizer import sanitize
 from agent_workbench.tui.bars.bar import hint_line
 from agent_workbench.tui.dialogs.dialog import Dialog

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable
 from textual.widget import Widget
 from textual.widgets import Static
 
+from agent_workbench.core.approval_rules import StoredRule
 from agent_workbench.core.live import SessionUpdate
-from agent_workbench.core.rules.matching import StoredRule
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.tui.bars.bar import hint_line
 from agent_workbench.tui.dialogs.dialog import Dialog

@@ -5,6 +5,7 @@ from enum import StrEnum
 from msgspec import Struct
 from msgspec.structs import replace
 
+from agent_workbench.core.approval_rules import offered_rules
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.inbox import reference_to
 from agent_workbench.core.intents import StopAction, StopAnswer
@@ -13,7 +14,6 @@ from agent_workbench.core.plan import TaskStatus, is_queued
 from agent_workbench.core.proposal_kinds import MergeProposal
 from agent_workbench.core.proposals import Proposal, is_too_long, shown_sha
 from agent_workbench.core.repo.workspace import MergeMethod
-from agent_workbench.core.rules.matching import offered_rules
 from agent_workbench.core.settings import ApprovalMode, Permission
 from agent_workbench.core.state.applied_diffs import last_applied_diff
 from agent_workbench.core.state.proposal_hooks import awaited_hook, describe_objection, objections

@@ -6,6 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.core.checks.results import CheckPurpose
+from agent_workbench.core.command_lines import left_running
 from agent_workbench.core.events import ContextFilled, ModelAnswered, PromptBuilt
 from agent_workbench.core.knowledge import is_reason
 from agent_workbench.core.model import Purpose
@@ -26,7 +27,6 @@ from agent_workbench.core.proposal_kinds import (
     SummaryProposal,
 )
 from agent_workbench.core.proposals import KEEP_CHANGES, Verdict, is_person, shown_sha
-from agent_workbench.core.rules.command_lines import left_running
 from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.core.state.applied_diffs import checks_reviewed, checks_trusted, lacks_test
 from agent_workbench.core.state.session_state import SessionState, TaskRun

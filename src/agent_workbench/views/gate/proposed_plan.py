@@ -3,10 +3,10 @@
 from msgspec.structs import replace
 
 from agent_workbench.core.plan import Task
-from agent_workbench.core.plan.needs import Needs
-from agent_workbench.core.plan.proposed import ProposedPlan, ProposedTask
 from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.proposed_plan import ProposedPlan, ProposedTask
 from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.core.task_needs import Needs
 from agent_workbench.core.text.sanitizer import sanitize_whole
 from agent_workbench.views.blocks import Block, Entry, Tone
 from agent_workbench.views.gate.proposal_views import proposal_key

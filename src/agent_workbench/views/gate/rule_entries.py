@@ -3,11 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from agent_workbench.core.history.mode_approvals import PastAction, PastActions, would_be_allowed
-from agent_workbench.core.ids import session_suffix
-from agent_workbench.core.proposals import KINDS, Verdict, is_person
-from agent_workbench.core.proposed_action import UnattendedRule
-from agent_workbench.core.rules.matching import (
+from agent_workbench.core.approval_modes import MODE_RULES, mode_label
+from agent_workbench.core.approval_rules import (
     RULE_SCOPE_LABELS,
     RuleScope,
     StoredRule,
@@ -15,7 +12,10 @@ from agent_workbench.core.rules.matching import (
     is_wide,
     rule_words,
 )
-from agent_workbench.core.rules.modes import MODE_RULES, mode_label
+from agent_workbench.core.history.mode_approvals import PastAction, PastActions, would_be_allowed
+from agent_workbench.core.ids import session_suffix
+from agent_workbench.core.proposals import KINDS, Verdict, is_person
+from agent_workbench.core.proposed_action import UnattendedRule
 from agent_workbench.core.settings import Approval, Permission, Rule
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.state.steps import decisions_of

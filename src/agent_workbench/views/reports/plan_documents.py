@@ -6,9 +6,9 @@ from agent_workbench.core.events.codec import JsonObject
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import reference_to
 from agent_workbench.core.plan import Task
-from agent_workbench.core.plan.estimates import Estimate
-from agent_workbench.core.plan.proposed import ProposedPlan, ProposedTask
 from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.proposed_plan import ProposedPlan, ProposedTask
+from agent_workbench.core.task_estimates import Estimate
 from agent_workbench.views.plan_estimates import plan_complexity, ready_first
 
 FIGURES = ("steps", "tokens", "minutes", "dollars")

@@ -1,5 +1,7 @@
 """Blocks of the transcript for the session's own events, chats, consultations, and plans that are asked for."""
 
+from agent_workbench.core.approval_modes import mode_label
+from agent_workbench.core.approval_rules import RULE_SCOPE_LABELS, rule_words
 from agent_workbench.core.events import (
     ApprovalChanged,
     ChatReplied,
@@ -32,8 +34,6 @@ from agent_workbench.core.events import (
 from agent_workbench.core.live import Streaming
 from agent_workbench.core.model import ChoiceReason, Purpose
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.core.rules.matching import RULE_SCOPE_LABELS, rule_words
-from agent_workbench.core.rules.modes import mode_label
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.chat_form import ChatForm, split_chat_answer, split_streamed
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_workbench.core.patch.reader.patch_reader import parse_patch
+from agent_workbench.core.patch.patch_reader import parse_patch
 from agent_workbench.core.patch.selection import HunkChoice, carry_choice, hunk_text, leave_out, with_hunk_text
 from agent_workbench.core.patch.values import LeftOut, Patch, selectable_ids
 

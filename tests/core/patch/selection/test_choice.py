@@ -4,7 +4,7 @@ import pytest
 
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.diff_text import render_patch
-from agent_workbench.core.patch.reader.patch_reader import parse_patch
+from agent_workbench.core.patch.patch_reader import parse_patch
 from agent_workbench.core.patch.selection import (
     HunkChoice,
     hunk_text,

@@ -5,7 +5,7 @@ import pytest
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.application import apply_patch
 from agent_workbench.core.patch.diff_text import patch_stat, render_changes, render_patch
-from agent_workbench.core.patch.reader.patch_reader import parse_patch
+from agent_workbench.core.patch.patch_reader import parse_patch
 from agent_workbench.core.patch.selection import leave_out
 from agent_workbench.core.patch.values import FileChange, FileContent, LeftOut, file_id, selectable_ids
 from tests.core.patch.diffs import create, keep_hunks, modify, small

@@ -2,11 +2,11 @@
 
 from functools import partial
 
+from agent_workbench.core.approval_modes import MODE_RULES, mode_label, next_mode
+from agent_workbench.core.approval_rules import RULE_SCOPE_LABELS, StoredRule, rule_words
 from agent_workbench.core.inbox import InboxFilter, InboxItem
 from agent_workbench.core.intents import ChangeMode, ChangeRule, EditProposal, ListPastActions, RejectProposal
 from agent_workbench.core.proposals import Proposal, shown_sha
-from agent_workbench.core.rules.matching import RULE_SCOPE_LABELS, StoredRule, rule_words
-from agent_workbench.core.rules.modes import MODE_RULES, mode_label, next_mode
 from agent_workbench.core.session_request import SessionRequest
 from agent_workbench.core.settings import ApprovalMode
 from agent_workbench.core.state.session_state import SessionState

@@ -1,1 +1,0 @@
-"""Reader of unified diffs: from text to files, hunks and lines, with a report of what it repaired."""

@@ -1,1 +1,0 @@
-"""Compaction of the context: a summary replaces the older steps when the context is full."""
