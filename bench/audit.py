@@ -15,7 +15,7 @@ from agent_workbench.core.history.audit_trail import AuditTrail
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.model import AnswerFigures
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.task_needs import Intent
+from agent_workbench.core.task_estimates import Intent
 from agent_workbench.subjects.audit.sqlite_adapter import SqliteAuditIndex
 from bench.figures import Figure, milliseconds, ratio, seconds_of
 from tests.subjects.audit.sessions import session_name, task_events, write_session

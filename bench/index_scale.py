@@ -82,7 +82,7 @@ def _batches(chunks: int) -> Iterator[list[Path]]:
 def _segment(paths: Sequence[Path]) -> tuple[bytes, list[list[str]], list[int]]:
     """Return a segment of these files, queries that they answer, and the number of chunks, lines and bytes."""
     from agent_workbench.adapters.retrieval.index.chunker import Outline, chunk_text
-    from agent_workbench.adapters.retrieval.index.syntax import OutlineParser
+    from agent_workbench.adapters.retrieval.index.file_parser import OutlineParser
 
     syntax, chooser = OutlineParser(), random.Random(str(paths[0]))
     files, asked, lines, size = [], [], 0, 0

@@ -15,7 +15,7 @@ import psutil
 from agent_workbench.adapters.journal.reader import read_journal
 from agent_workbench.adapters.journal.redaction import environment_redactor
 from agent_workbench.adapters.journal.writer import JournalWriter
-from agent_workbench.core.checks.failed_tests import failed_tests
+from agent_workbench.core.checks.failure_report import failed_tests
 from agent_workbench.core.checks.results import CheckPurpose, CheckResult
 from agent_workbench.core.events import Recorded, SessionStarted, TaskStarted, TestsFinished
 from agent_workbench.core.fold import fold, fold_all

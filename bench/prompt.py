@@ -35,7 +35,7 @@ from agent_workbench.core.events import (
     ScratchpadChanged,
     UserSaid,
 )
-from agent_workbench.core.history.session_choice import SessionQuery
+from agent_workbench.core.history.summaries import SessionQuery
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import (
     CompactContext,

@@ -31,8 +31,7 @@ from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.engine.prompt.prompt_text import VERSION, user_change_note
 from agent_workbench.engine.prompt.repeated_lines import change_shown
 from agent_workbench.engine.rerun import RecordedPrompt, messages_of, prompts_of
-from agent_workbench.engine.tools.check_runs import describe_checks
-from agent_workbench.engine.tools.check_tool import HEADINGS, code_text
+from agent_workbench.engine.tools.check_runs import HEADINGS, code_text, describe_checks
 from agent_workbench.engine.tools.registry import builtin_specs
 from bench.figures import Figure
 from bench.vocabulary import Count, load

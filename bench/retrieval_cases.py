@@ -15,8 +15,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from agent_workbench.adapters.git.repository import Repository
-from agent_workbench.adapters.retrieval.commit_index import CommitIndex
-from agent_workbench.adapters.retrieval.commit_words import MAX_COMMITS
+from agent_workbench.adapters.retrieval.commit_index import MAX_COMMITS, CommitIndex
 from agent_workbench.adapters.retrieval.embedding_client import EmbeddingClient
 from agent_workbench.adapters.retrieval.index.chunk_cache import ChunkCache
 from agent_workbench.adapters.retrieval.index.file_kinds import is_bulk
@@ -25,8 +24,7 @@ from agent_workbench.adapters.retrieval.index.view import IndexView
 from agent_workbench.adapters.retrieval.indexable_files import is_searchable
 from agent_workbench.adapters.retrieval.repo_vectors import texts_of
 from agent_workbench.adapters.retrieval.scoring import effective_kinds
-from agent_workbench.adapters.retrieval.search_features import Feature, compute_features
-from agent_workbench.adapters.retrieval.search_layout import layout_of
+from agent_workbench.adapters.retrieval.search_features import Feature, compute_features, layout_of
 from agent_workbench.adapters.retrieval.search_query import read_query
 from agent_workbench.adapters.retrieval.vector_table import FileVectors, unit_rows
 from agent_workbench.core.repo.retrieval import CodeQuery, PastCommit

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 
-from agent_workbench.adapters.retrieval.commit_words import without_trailers
+from agent_workbench.adapters.retrieval.commit_index import without_trailers
 from agent_workbench.adapters.retrieval.index.file_kinds import FileKind, kind_of
 from agent_workbench.adapters.retrieval.index.source_languages import find_language, language_of
 

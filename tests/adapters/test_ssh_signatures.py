@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.ssh_keygen import SshKeygen
+from agent_workbench.adapters.ssh_keygen import SigningKey, SshKeygen
 from agent_workbench.adapters.ssh_signatures import KEPT_SECONDS, MOST_BYTES, SshSignatures, principal_of
-from agent_workbench.adapters.ssh_signing_key import SigningKey
 from agent_workbench.core.errors import SigningError
 from agent_workbench.core.signed import PERSON_PURPOSES, WORKER_PURPOSES, SignedPurpose
 

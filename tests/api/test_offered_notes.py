@@ -8,7 +8,7 @@ import pytest
 from agent_workbench.api.sessions.offered_notes import close_notes, open_notes, settle_offer
 from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.core.errors import UsageError
-from agent_workbench.core.history.session_choice import SessionQuery
+from agent_workbench.core.history.summaries import SessionQuery
 from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.session_request import Invocation
 from agent_workbench.engine.note_offers import offer_notes

@@ -19,7 +19,7 @@ OF_A_KIND = {
 }
 """Modules that a new kind touches; the fourth is its tool."""
 OTHERS = {
-    "core.approval_modes": "a mode approves what is written there alone: a new kind is asked for",
+    "core.approval_rules": "a mode approves what is written there alone: a new kind is asked for",
     "core.tools.skill_tools": "the tools of skills",
     "core.tools.spec": "which permissions a source may ask for: a new kind is none of them",
     "core.tools.specs_of_0_1": "the tools of recorded sessions",

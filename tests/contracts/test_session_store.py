@@ -15,7 +15,7 @@ from agent_workbench.adapters.database.shared_opening import LeasedJournal
 from agent_workbench.adapters.journal.session_store import LocalSessionStore
 from agent_workbench.core import events as e
 from agent_workbench.core.errors import JournalError, LockedError, UsageError
-from agent_workbench.core.history.session_choice import SessionQuery
+from agent_workbench.core.history.summaries import SessionQuery
 from agent_workbench.core.ids import ProposalId, SessionId, TaskId
 from agent_workbench.core.ports.stores import HeldSession, Journal, SessionStore
 from agent_workbench.core.proposal_kinds import PlanProposal

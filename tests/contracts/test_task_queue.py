@@ -13,7 +13,7 @@ from agent_workbench.core.errors import LockedError, UsageError
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim, TaskQueue
-from agent_workbench.core.task_needs import Needs
+from agent_workbench.core.task_estimates import Needs
 from agent_workbench.subjects.queue.files_adapter import QueueFiles
 from agent_workbench.subjects.queue.folder_adapter import FolderQueue
 from agent_workbench.subjects.queue.records_adapter import QueueRecords

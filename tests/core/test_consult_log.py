@@ -4,8 +4,16 @@ import json
 
 import pytest
 
-from agent_workbench.core.consult_attempts import AttemptVerdict, ConsultAttempt, EndpointTier, pass_rates
-from agent_workbench.core.consult_log import HISTORY, LogEntry, history_block, log_json
+from agent_workbench.core.consult_requests import (
+    HISTORY,
+    AttemptVerdict,
+    ConsultAttempt,
+    EndpointTier,
+    LogEntry,
+    history_block,
+    log_json,
+    pass_rates,
+)
 
 
 def entry(skill: str, phase: str, message: str) -> LogEntry:

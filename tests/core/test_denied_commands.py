@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_workbench.core.command_lines import left_running, programs_of
-from agent_workbench.core.denied_commands import MAX_CHARS, denial, globs_of, pattern_fault
+from agent_workbench.core.command_lines import MAX_CHARS, denial, globs_of, left_running, pattern_fault, programs_of
 
 FORCE = ("git push*--force*",)
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from agent_workbench.core.task_estimates import Complexity, Spread, TaskFigures, complexity, estimate
-from agent_workbench.core.task_needs import Intent
+from agent_workbench.core.task_estimates import Complexity, Intent, Spread, TaskFigures, complexity, estimate
 
 CODE = tuple(TaskFigures(steps, steps * 100, steps / 2, steps / 10, Intent.CODE) for steps in (4, 9, 6))
 OLD = TaskFigures(100, 100, 100.0, 100.0)

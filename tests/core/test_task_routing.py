@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from agent_workbench.core.task_needs import Needs
+from agent_workbench.core.task_estimates import Needs
 from agent_workbench.core.task_routing import RoutableTask, RoutingDecision, RoutingOutcome, fits, route, unmet_needs
 from agent_workbench.core.workers import Gpu, MachineResources, ServedModel, WorkerRecord
 

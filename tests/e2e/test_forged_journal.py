@@ -26,7 +26,7 @@ from pathlib import Path
 from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.core.events import ActionDecided, SessionLeft
 from agent_workbench.core.fold import fold_all
-from agent_workbench.core.history.session_choice import SessionQuery
+from agent_workbench.core.history.summaries import SessionQuery
 from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.proposals import Verdict
 

@@ -10,7 +10,7 @@ from agent_workbench.api.sessions.session_host import LocalSessionHost
 from agent_workbench.api.set_up import write_demo
 from agent_workbench.core.errors import ExitCode, TrustError, UsageError
 from agent_workbench.core.events import ActionDecided, SessionLeft, SessionResumed
-from agent_workbench.core.history.session_choice import SessionQuery
+from agent_workbench.core.history.summaries import SessionQuery
 from agent_workbench.core.ids import ProposalId, TaskId
 from agent_workbench.core.inbox import InboxFilter
 from agent_workbench.core.intents import ApproveProposal, Leave, StepReplay

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.core.approval_modes import MODE_RULES, ActiveMode, decided_in, next_mode
-from agent_workbench.core.approval_rules import RuleScope
+from agent_workbench.core.approval_rules import MODE_RULES, ActiveMode, RuleScope, decided_in, next_mode
 from agent_workbench.core.events import (
     ActionDecided,
     Event,

@@ -23,9 +23,8 @@ from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposal_kinds import SummaryProposal
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Approval, Limits, Permission, Settings
-from agent_workbench.engine.compacted_context import JOIN_TOKENS, compact_context
-from agent_workbench.engine.prompt_budget import MIN_CHARS, PromptBudget
-from agent_workbench.engine.runtime.text_limits import clip
+from agent_workbench.engine.compacted_context import JOIN_TOKENS, MIN_CHARS, PromptBudget, compact_context
+from agent_workbench.engine.runtime.budget import clip
 from agent_workbench.engine.session.unattended import run_unattended
 from agent_workbench.views.gate.diff_pane import view_diff
 from agent_workbench.views.gate.gate_bar import view_gate

@@ -1,7 +1,7 @@
 """Notes in the answers of retrospective and trainer."""
 
 from agent_workbench.core.knowledge import read_head
-from agent_workbench.engine.consult_notes import MAX_NOTE_CHARS, MAX_NOTES, proposed_notes
+from agent_workbench.engine.consultation import MAX_NOTE_CHARS, MAX_NOTES, proposed_notes
 
 RETROSPECTIVE = """\
 ### Close what you open

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.core.consult_attempts import AttemptVerdict
-from agent_workbench.core.consult_requests import PROTOCOLS, ConsultRequest, request_of
+from agent_workbench.core.consult_requests import PROTOCOLS, AttemptVerdict, ConsultRequest, request_of
 from agent_workbench.core.errors import ConfigError, ContextOverflow, ModelUnavailable, StorageError, UsageError
 from agent_workbench.core.events import ConsultantAnswered, ConsultantAsked, ConsultStatus, Event
 from agent_workbench.core.knowledge import KnowledgeHit, KnowledgeNote

@@ -6,8 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from agent_workbench.core import events as e
-from agent_workbench.core.approval_modes import local_person_reason
-from agent_workbench.core.approval_rules import RuleScope, StoredRule
+from agent_workbench.core.approval_rules import RuleScope, StoredRule, local_person_reason
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.fold import fold_all

@@ -14,8 +14,7 @@ from agent_workbench.core.ports.model import Model
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Limits, Settings
 from agent_workbench.core.settings.models import ModelSettings, ServingSettings
-from agent_workbench.engine.model_rerun import rerun_with_model
-from agent_workbench.engine.rerun import rerun
+from agent_workbench.engine.rerun import rerun, rerun_with_model
 from agent_workbench.engine.session.unattended import run_unattended
 from scripts.tiny_model import write_tiny_gguf
 from tests.adapters.git.user import make_repo

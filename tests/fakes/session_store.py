@@ -19,8 +19,7 @@ from agent_workbench.core.events import (
     TaskStarted,
 )
 from agent_workbench.core.history.journal_proof import VerifyReport
-from agent_workbench.core.history.session_choice import SessionQuery, unfinished_session
-from agent_workbench.core.history.summaries import SessionSummary
+from agent_workbench.core.history.summaries import SessionQuery, SessionSummary, unfinished_session
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.ports.machine import Clock, Ids

@@ -16,8 +16,8 @@ from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedServer
 from agent_workbench.adapters.llama_cpp.endpoint_chain import ChainedModel
 from agent_workbench.adapters.llama_cpp.model_client import LlamaCppModel
 from agent_workbench.adapters.llama_cpp.model_registry import ModelRegistry
+from agent_workbench.adapters.llama_cpp.priced_model import SpendingLedger
 from agent_workbench.adapters.llama_cpp.scripted_model import ScriptedModel
-from agent_workbench.adapters.llama_cpp.spending_ledger import SpendingLedger
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.events import (
     EndpointPassed,

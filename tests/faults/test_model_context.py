@@ -22,7 +22,7 @@ from agent_workbench.core.model import (
     StopCause,
 )
 from agent_workbench.core.task_estimates import Complexity
-from agent_workbench.engine.context_finding import MeasuredContext, context_finding, measure_context
+from agent_workbench.engine.endpoint_findings import MeasuredContext, context_finding, measure_context
 from tests.adapters.llama_cpp.answers import collect
 from tests.fakes.faulty_server import (
     DONE,

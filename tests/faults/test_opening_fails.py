@@ -16,7 +16,7 @@ from agent_workbench.api.sessions.session_opening import open_session
 from agent_workbench.bootstrap.repo_context import RepoContext, find_repo
 from agent_workbench.bootstrap.shared_resources import SharedResources
 from agent_workbench.core.errors import LockedError, StorageError, WorkbenchError
-from agent_workbench.core.history.session_choice import SessionQuery
+from agent_workbench.core.history.summaries import SessionQuery
 from agent_workbench.core.session_request import Invocation
 from agent_workbench.engine.runtime.publisher import UpdatePublisher
 from agent_workbench.system.user_dirs import config_dir, state_dir

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from agent_workbench.adapters.journal.reader import read_journal
 from agent_workbench.core.approval_rules import RuleScope
 from agent_workbench.core.checks.results import CheckPurpose
-from agent_workbench.core.consult_attempts import AttemptVerdict, ConsultAttempt, EndpointTier
+from agent_workbench.core.consult_requests import AttemptVerdict, ConsultAttempt, EndpointTier
 from agent_workbench.core.events import (
     ActionFinished,
     ActionProposed,

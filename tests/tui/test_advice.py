@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.core.consult_attempts import AttemptVerdict, ConsultAttempt, EndpointTier
+from agent_workbench.core.consult_requests import AttemptVerdict, ConsultAttempt, EndpointTier
 from agent_workbench.core.events import ConsultantAnswered, ConsultantAsked, ConsultStatus
 from agent_workbench.core.intents import AskConsultant, RejectProposal, StopConsultation
 from agent_workbench.core.live import Consulting, Live, Streaming

@@ -12,8 +12,7 @@ from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.plan import Task, TaskStatus
 from agent_workbench.core.plan_intents import OpenPlan, ProposePlan
 from agent_workbench.core.session_request import OpenMode, SessionRequest
-from agent_workbench.core.task_estimates import Complexity, Estimate, Spread
-from agent_workbench.core.task_needs import Intent, Needs
+from agent_workbench.core.task_estimates import Complexity, Estimate, Intent, Needs, Spread
 from agent_workbench.subjects.dispatch.preparation import Dispatch, PlanApproval, PreparedTask, TaskRemark
 from agent_workbench.subjects.dispatch.progress import Cancelled, PlanProgress, TaskCost, TaskProgress, TaskState
 from tests.fakes import runs

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_workbench.core.consult_attempts import EndpointTier
+from agent_workbench.core.consult_requests import EndpointTier
 from agent_workbench.core.events import (
     Author,
     ContextCompacted,

@@ -42,7 +42,7 @@ from agent_workbench.core.events.log_lines import log_line
 from agent_workbench.core.ids import ProposalId, TaskId
 from agent_workbench.core.live import Streaming
 from agent_workbench.core.model import Purpose
-from agent_workbench.core.plan import Task
+from agent_workbench.core.plan import Task, WorkState
 from agent_workbench.core.proposals import Proposal, Verdict
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.chat_form import split_chat_answer, split_streamed
@@ -50,7 +50,6 @@ from agent_workbench.core.text.markdown import literal
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, without_colours
 from agent_workbench.core.tools.spec import FINISH
 from agent_workbench.core.tools.strict_json import JsonError, read_bounded_json
-from agent_workbench.core.work_state import WorkState
 from agent_workbench.views.plan import task_state
 from agent_workbench.views.transcript.model_blocks import split_answer
 

@@ -22,11 +22,11 @@ from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import ExitCode, WorkbenchError, error_text
 from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import SessionId, session_id
+from agent_workbench.core.plan import WorkState
 from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.text.amounts import quoted
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.core.version import __version__
-from agent_workbench.core.work_state import WorkState
 from agent_workbench.server_process import end_process, first_end, log_to_stderr, take_pipe
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from agent_workbench.acp.editor import Editor, Update
 from agent_workbench.acp.event_updates import EventUpdates, plan_update
 from agent_workbench.api.sessions.session_host import LocalSessionHost
-from agent_workbench.core.approval_modes import mode_label
+from agent_workbench.core.approval_rules import mode_label
 from agent_workbench.core.background import in_background
 from agent_workbench.core.custom_prompts import CustomPrompt
 from agent_workbench.core.errors import WorkbenchError

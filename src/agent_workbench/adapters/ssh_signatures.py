@@ -19,8 +19,7 @@ from time import monotonic
 
 from msgspec import Struct
 
-from agent_workbench.adapters.ssh_keygen import SshKeygen
-from agent_workbench.adapters.ssh_signing_key import SigningKey
+from agent_workbench.adapters.ssh_keygen import SigningKey, SshKeygen
 from agent_workbench.core.errors import SigningError
 from agent_workbench.core.signed import PERSON_PURPOSES, SignedPurpose
 from agent_workbench.core.text.amounts import quoted

@@ -11,15 +11,14 @@ from agent_workbench.bootstrap.repo_context import Say, find_repo
 from agent_workbench.bootstrap.skill_tools import custom_prompts, skill_folders
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import NO_SESSION, TaskId
-from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.plan import Plan, TaskStatus, work_state
 from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.skills import choosable
 
 if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.adapters.plans.plan_file import PlanFile
-    from agent_workbench.core.plan import Plan, Task, TaskDraft
+    from agent_workbench.core.plan import Plan, Task, TaskDraft, WorkState
     from agent_workbench.core.ports.repo_files import Plans
-    from agent_workbench.core.work_state import WorkState
 
 
 UNCHECKED = "no test_command is set, so nothing is checked"
@@ -54,7 +53,6 @@ async def repo_plans(invocation: Invocation) -> "Plans":
 
 async def existing_plan(invocation: Invocation) -> "Plan":
     """Return the plan, an empty one without a file; raise `PlanError` for one that cannot be read."""
-    from agent_workbench.core.plan import Plan
 
     plans = await repo_plans(invocation)
     return await plans.read() if await plans.content_sha() else Plan()
@@ -63,7 +61,6 @@ async def existing_plan(invocation: Invocation) -> "Plan":
 async def plan_status(invocation: Invocation) -> PlanStatus:
     """Return the plan and who works on it; raise `PlanError`."""
     from agent_workbench.core.history.summaries import parked_tasks
-    from agent_workbench.core.work_state import work_state
 
     repo, settings = await trusted_repo(invocation)
     plan = await repo.plans(settings).read()

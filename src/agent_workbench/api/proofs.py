@@ -18,9 +18,8 @@ if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.adapters.journal.session_store import Tombstones
     from agent_workbench.api.signed_anchors import SignedAnchors
     from agent_workbench.bootstrap.repo_context import RepoContext
-    from agent_workbench.core.history.anchors import Anchor, FoundAnchors
     from agent_workbench.core.history.commit_proof import CommitFacts, CommitProof, TrailerProof
-    from agent_workbench.core.history.journal_proof import JournalProof, VerifyReport
+    from agent_workbench.core.history.journal_proof import Anchor, FoundAnchors, JournalProof, VerifyReport
     from agent_workbench.core.history.leftovers import Tombstone
     from agent_workbench.core.ports.stores import SessionStore
     from agent_workbench.core.settings import Settings
@@ -60,8 +59,8 @@ async def prove_session(invocation: Invocation, session: str) -> "JournalProof":
 
 async def prove_commit(invocation: Invocation, revision: str) -> "CommitProof":
     """Return which approval led to a commit, and whether it matches; raise `UsageError` for an unknown commit."""
-    from agent_workbench.core.history.anchors import read_trailers
     from agent_workbench.core.history.commit_proof import CommitProof, without_squashed
+    from agent_workbench.core.history.journal_proof import read_trailers
 
     repo, settings = await trusted_repo(invocation)
     advice, remote = "`git log` shows the commits", settings.database.remote
@@ -99,7 +98,7 @@ async def _prover(repo: "RepoContext", settings: "Settings") -> "Prover":
 
 async def _parents(repository: "Repository", facts: "CommitFacts") -> str:
     """Return the advice to verify a parent of a merge commit, empty if none has a trailer."""
-    from agent_workbench.core.history.anchors import read_trailers
+    from agent_workbench.core.history.journal_proof import read_trailers
 
     for parent in facts.parents[1:9]:
         merged = await repository.stored_commits().commit(parent)
@@ -169,7 +168,7 @@ class Prover:
 
     async def heads(self, session: SessionId) -> "FoundAnchors":
         """Return the signed heads of a session at the git remote; none without a database."""
-        from agent_workbench.core.history.anchors import FoundAnchors
+        from agent_workbench.core.history.journal_proof import FoundAnchors
 
         return await self.signed.of(session) if self.signed is not None else FoundAnchors()
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.bootstrap.stores import system_clock
 from agent_workbench.core.errors import WorkspaceError
-from agent_workbench.core.history.session_choice import SessionQuery
+from agent_workbench.core.history.summaries import SessionQuery
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.version import __version__

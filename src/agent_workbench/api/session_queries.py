@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from agent_workbench.api.trusted_repo import check_person, redactor_of, trusted_repo
 from agent_workbench.bootstrap.repo_context import Say
 from agent_workbench.core.errors import JournalError, StorageError, UsageError, WorkspaceError
-from agent_workbench.core.history.session_choice import SessionQuery
-from agent_workbench.core.history.summaries import SessionSummary
+from agent_workbench.core.history.summaries import SessionQuery, SessionSummary
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.version import __version__
@@ -146,7 +145,7 @@ async def session_against(
 
     Raises `UsageError` for an unknown model, `ModelError`.
     """
-    from agent_workbench.engine.model_rerun import rerun_with_model
+    from agent_workbench.engine.rerun import rerun_with_model
     from agent_workbench.subjects.models.calls import model_named
 
     events = await recorded_events(invocation, session)

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from agent_workbench.core.errors import ConfigError, JournalError, SigningError, StorageError, error_text
 from agent_workbench.core.events import Recorded
-from agent_workbench.core.history.anchors import Anchor, FoundAnchors
 from agent_workbench.core.history.commit_proof import RecordedApproval, TrailerProof
+from agent_workbench.core.history.journal_proof import Anchor, FoundAnchors
 from agent_workbench.core.history.signed_approvals import decision_message, signed_decisions
 from agent_workbench.core.ids import CommitId, SessionId
 from agent_workbench.core.ports.shared_state import SessionRefs, Signatures

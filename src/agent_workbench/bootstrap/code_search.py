@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # loaded when something is searched
-    from agent_workbench.adapters.git.working_trees.past_tree import PastTree
+    from agent_workbench.adapters.git.working_trees.checkout_files import PastTree
     from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedServer
     from agent_workbench.adapters.retrieval.evaluation import Evaluation
     from agent_workbench.adapters.retrieval.retriever import CodeRetriever
@@ -47,7 +47,7 @@ async def evaluate_code_search(
 def _embedding_server(path: str, settings: "Settings", environ: Mapping[str, str]) -> "EmbeddedServer":
     """Return the llama.cpp server for the embedding model at `path`."""
     from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedServer
-    from agent_workbench.adapters.llama_cpp.model_factory import SERVER_VARIABLE
+    from agent_workbench.adapters.llama_cpp.model_registry import SERVER_VARIABLE
     from agent_workbench.core.settings.models import ServingSettings
     from agent_workbench.system.user_dirs import state_dir
 

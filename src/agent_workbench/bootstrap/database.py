@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from agent_workbench.core.ports.task_queue import QueuedTask
     from agent_workbench.core.settings import Settings
     from agent_workbench.core.settings.worker import DatabaseSettings
-    from agent_workbench.core.task_needs import Needs
+    from agent_workbench.core.task_estimates import Needs
 
 
 ALLOWED = "allowed_signers"
@@ -122,7 +122,7 @@ def shared_spending(repo: "SharingRepo", settings: "Settings") -> "Spending | No
     if not paid or not settings.database.active:
         return None
     from agent_workbench.adapters.database.spending import DatabaseSpending
-    from agent_workbench.adapters.llama_cpp.spending_ledger import LocalSpending, SpendingLedger
+    from agent_workbench.adapters.llama_cpp.priced_model import LocalSpending, SpendingLedger
     from agent_workbench.system.user_dirs import state_dir
 
     own = LocalSpending(SpendingLedger(state_dir()))
@@ -142,9 +142,8 @@ def allowed_signers(settings: "DatabaseSettings") -> Path:
 
 
 def _signatures(repo: "SharingRepo", settings: "DatabaseSettings") -> "SshSignatures":
-    from agent_workbench.adapters.ssh_keygen import SshKeygen
+    from agent_workbench.adapters.ssh_keygen import SigningKey, SshKeygen
     from agent_workbench.adapters.ssh_signatures import SshSignatures, principal_of
-    from agent_workbench.adapters.ssh_signing_key import SigningKey
     from agent_workbench.system.user_dirs import describe_user, state_dir
 
     keygen = SshKeygen(repo.invocation.environ, str(repo.root))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # heavy; a verb loads only what it needs
     from agent_workbench.adapters.journal.session_store import LocalSessionStore
     from agent_workbench.adapters.llama_cpp.model_registry import ModelRegistry
     from agent_workbench.adapters.plans.plan_file import PlanFile
-    from agent_workbench.adapters.retrieval.shared_retrievers import SharedRetriever
+    from agent_workbench.adapters.retrieval.retriever import SharedRetriever
     from agent_workbench.config.repo_trust import RepoTrust
     from agent_workbench.config.settings_loader import LoadedSettings
     from agent_workbench.core.ports.extensions import Playbooks, Skills

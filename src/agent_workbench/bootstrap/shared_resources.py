@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from agent_workbench.adapters.database.inbox import DatabaseInbox
     from agent_workbench.adapters.database.shared_store import SharedSessionStore
     from agent_workbench.adapters.git.repository import Repository
-    from agent_workbench.adapters.llama_cpp.model_search import FoundFiles
+    from agent_workbench.adapters.llama_cpp.gguf_files import FoundFiles
     from agent_workbench.adapters.llama_cpp.shared_models import SharedModels
-    from agent_workbench.adapters.retrieval.shared_retrievers import SharedRetriever, SharedRetrievers
+    from agent_workbench.adapters.retrieval.retriever import SharedRetriever, SharedRetrievers
     from agent_workbench.adapters.ssh_signatures import SshSignatures
     from agent_workbench.core.local_models import FoundModels, ServerOptions
     from agent_workbench.core.ports.machine import Machine
@@ -99,7 +99,7 @@ class SharedResources:
 
     @cached_property
     def _retrievers(self) -> "SharedRetrievers":
-        from agent_workbench.adapters.retrieval.shared_retrievers import SharedRetrievers
+        from agent_workbench.adapters.retrieval.retriever import SharedRetrievers
 
         return SharedRetrievers()
 
@@ -116,8 +116,8 @@ async def find_local_models(environ: Mapping[str, str], root: Path, serving: "Se
 
     Takes about a second, unless the driver of a GPU hangs. Nothing of the repository at `root` is run.
     """
-    from agent_workbench.adapters.llama_cpp.model_search import find_files, usual_folders
-    from agent_workbench.adapters.llama_cpp.server_search import candidates, find_servers
+    from agent_workbench.adapters.llama_cpp.gguf_files import find_files, usual_folders
+    from agent_workbench.adapters.llama_cpp.model_servers import candidates, find_servers
     from agent_workbench.core.local_models import FoundModels
     from agent_workbench.system.user_dirs import data_dir
 
@@ -137,7 +137,7 @@ async def find_server_at(url: str, seconds: float = NAMED_SECONDS) -> "FoundMode
     A name and a password in the address are left out. Raises `ConfigError` for what is no address.
     """
     from agent_workbench.adapters.llama_cpp.http_endpoint import Endpoint
-    from agent_workbench.adapters.llama_cpp.server_search import ServerCandidate, find_servers
+    from agent_workbench.adapters.llama_cpp.model_servers import ServerCandidate, find_servers
     from agent_workbench.core.local_models import FoundModels
 
     address = await asyncio.to_thread(lambda: Endpoint(url).address)
@@ -146,6 +146,6 @@ async def find_server_at(url: str, seconds: float = NAMED_SECONDS) -> "FoundMode
 
 def options_of_file(model: "ModelSettings", environ: Mapping[str, str], root: Path) -> "ServerOptions":
     """Return the options with which the file of `model` would be served now. Blocks; raises `ModelUnavailable`."""
-    from agent_workbench.adapters.llama_cpp.model_factory import embedded_server
+    from agent_workbench.adapters.llama_cpp.model_registry import embedded_server
 
     return embedded_server(model, environ, root, lambda _: None, local_machine(environ, root)).compute_options()

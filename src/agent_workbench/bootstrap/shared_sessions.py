@@ -6,8 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.adapters.database.copy_states import CopyStates
-from agent_workbench.adapters.database.copy_tools import CopyTools
+from agent_workbench.adapters.database.copy_tools import CopyStates, CopyTools
 from agent_workbench.adapters.database.journal_rows import JournalRows
 from agent_workbench.adapters.database.session_leases import Leases
 from agent_workbench.adapters.database.session_mirror import Mirror

@@ -12,8 +12,7 @@ from agent_workbench.core.session_request import Invocation
 if TYPE_CHECKING:  # loaded by the verbs that need them
     from collections.abc import Callable
 
-    from agent_workbench.adapters.journal.session_removal import SessionRemoval
-    from agent_workbench.adapters.journal.session_store import LocalSessionStore, Tombstones
+    from agent_workbench.adapters.journal.session_store import LocalSessionStore, SessionRemoval, Tombstones
     from agent_workbench.core.ids import SessionId
     from agent_workbench.core.model import ModelFacts
     from agent_workbench.core.ports.audit_index import AuditSource
@@ -59,7 +58,7 @@ def audit_index(root: Path, source: "AuditSource") -> "SqliteAuditIndex":
 
 def session_removal(folder: Path) -> "SessionRemoval":
     """Return the removal of the sessions whose journals are in `folder`."""
-    from agent_workbench.adapters.journal.session_removal import SessionRemoval
+    from agent_workbench.adapters.journal.session_store import SessionRemoval
     from agent_workbench.system.user_dirs import state_dir
 
     return SessionRemoval(folder, state_dir() / "sessions")

@@ -1,14 +1,20 @@
-"""Requests to consultants: the table of consultants, the arguments of each, and the lines of their prompts."""
+"""Requests to consultants: their table, arguments and prompt lines, attempts to get an answer, and the log."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
-from msgspec import Struct
+import msgspec
+from msgspec import Struct, field
 
-from agent_workbench.core.consult_attempts import ConsultAttempt
 from agent_workbench.core.errors import UsageError
+from agent_workbench.core.model import AnswerFigures
+from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.text.amounts import did_you_mean, quoted
+from agent_workbench.core.text.sanitizer import without_chat_markers
+from agent_workbench.core.tools.strict_json import JsonValue
 
 PROTOCOLS = "consult-protocols"
 """Skill whose text stands before every discipline."""
@@ -16,6 +22,85 @@ ROOT, FILES, MODEL, SESSION = "project_root", "files", "model", "session_id"
 MAX_LABEL_CHARS = 200
 MAX_FIELD_CHARS = 60_000
 MAX_FILES = 40
+
+MESSAGE_CHARS = 200
+MAX_ENTRIES = 100
+MAX_HISTORY_CHARS = 8_000
+HISTORY = "## Session history"
+
+
+class AttemptVerdict(StrEnum):
+    """Verdict on one attempt: the answer was taken, the verifier refused it, or there was none."""
+
+    ACCEPT = "accept"
+    ESCALATE = "escalate"
+    ERROR = "error"
+
+
+class EndpointTier(StrEnum):
+    """Kind of an endpoint: on this machine, on another one, or one that costs money."""
+
+    LOCAL = "local"
+    REMOTE = "remote"
+    PAID = "paid"
+
+
+class ConsultAttempt(RecordedValue, frozen=True):
+    """One attempt at one endpoint.
+
+    `endpoint` is its name in the settings, `model` who answered. `warm_start`: it was ready within 200 ms. `feedback`
+    is the verifier's reason, or the error. `sha` is SHA-256 of the prompt's messages; `text` is an answer that was not
+    taken. `verifying` are the figures of the verifier's own answer.
+    """
+
+    endpoint: str
+    model: str
+    tier: EndpointTier
+    duration_ms: int
+    warm_start: bool
+    verdict: AttemptVerdict
+    feedback: str = ""
+    figures: AnswerFigures = field(default_factory=AnswerFigures)
+    sha: str = ""
+    seed: int = 0
+    text: str = ""
+    verifying: AnswerFigures = field(default_factory=AnswerFigures)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of prompts and answers, the verifier's included."""
+        both = (self.figures, self.verifying)
+        return sum(each.prompt_tokens + each.answer_tokens for each in both)
+
+    @property
+    def dollars(self) -> float:
+        """Dollars, the verifier's included."""
+        return self.figures.dollars + self.verifying.dollars
+
+
+class PassRate(Struct, frozen=True):
+    """Attempts of one model at one consultant's questions: all, and those whose answer was taken."""
+
+    skill: str
+    model: str
+    attempts: int
+    accepted: int
+
+    @property
+    def share(self) -> float:
+        """Accepted attempts of all, from 0.0 to 1.0."""
+        return self.accepted / self.attempts if self.attempts else 0.0
+
+
+def pass_rates(attempts: Iterable[tuple[str, ConsultAttempt]]) -> tuple[PassRate, ...]:
+    """Return the pass rate of each model for each consultant, from pairs of a consultant's name and an attempt."""
+    found: dict[tuple[str, str], PassRate] = {}
+    for skill, attempt in attempts:
+        key = (skill, attempt.model or attempt.endpoint)
+        before = found.get(key, PassRate(*key, 0, 0))
+        accepted = before.accepted + (attempt.verdict is AttemptVerdict.ACCEPT)
+        found[key] = PassRate(*key, before.attempts + 1, accepted)
+    return tuple(found[key] for key in sorted(found))
 
 
 class ConsultantFacts(Struct, frozen=True):
@@ -260,3 +345,58 @@ def judged_paths(request: ConsultRequest) -> Sequence[str]:
     facts = consultant_named(request.skill)
     named = (path for name in facts.paths for path in (request.files if name == FILES else (request.field(name),)))
     return tuple(dict.fromkeys(path for path in named if path))
+
+
+class LogEntry(msgspec.Struct, frozen=True):
+    """One consultation as the log tells it. `message` is the beginning of its answer, `timestamp` UTC."""
+
+    session_id: str
+    timestamp: str
+    skill: str
+    phase: str
+    project_root: str
+    file_path: str
+    final_status: str
+    model_used: str
+    duration_ms: int
+    message: str
+    attempts: tuple[ConsultAttempt, ...] = ()
+
+
+def log_json(entries: Iterable[LogEntry]) -> str:
+    """Return the newest entries as indented JSON, without the texts of attempts that were not taken."""
+    return json.dumps(log_rows(entries), ensure_ascii=False, indent=2)
+
+
+def log_rows(entries: Iterable[LogEntry]) -> list[JsonValue]:
+    """Return the newest entries as JSON values, as `log_json` has them."""
+    rows: list[JsonValue] = []
+    for entry in tuple(entries)[-MAX_ENTRIES:]:
+        row = msgspec.to_builtins(entry)
+        row["attempts"] = [
+            {
+                "model": each.model or each.endpoint,
+                "tier": each.tier.value,
+                "duration_ms": each.duration_ms,
+                "warm_start": each.warm_start,
+                "verdict": each.verdict.value,
+                "feedback": each.feedback,
+            }
+            for each in entry.attempts
+        ]
+        rows.append(row)
+    return rows
+
+
+def history_block(entries: Iterable[LogEntry], phase: str) -> str:
+    """Return the block about earlier consultations, without those of the current phase; empty if there are none."""
+    told = [_line(entry) for entry in entries if entry.phase != phase][-MAX_ENTRIES:]
+    while told and sum(map(len, told)) > MAX_HISTORY_CHARS:
+        told.pop(0)
+    return "\n".join((HISTORY, "", *told, "")) if told else ""
+
+
+def _line(entry: LogEntry) -> str:
+    about = f" {entry.file_path}" if entry.file_path else ""
+    message = " ".join(entry.message.split())
+    return without_chat_markers(f"- {entry.skill} ({entry.phase}){about}, {entry.final_status}: {message}")

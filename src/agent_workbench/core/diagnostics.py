@@ -7,7 +7,7 @@ from enum import StrEnum
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agent_workbench.core.consult_attempts import EndpointTier
+from agent_workbench.core.consult_requests import EndpointTier
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.settings import Settings

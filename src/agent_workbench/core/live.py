@@ -2,7 +2,7 @@
 
 from msgspec import Struct, field
 
-from agent_workbench.core.consult_attempts import EndpointTier
+from agent_workbench.core.consult_requests import EndpointTier
 from agent_workbench.core.database_report import Backlog
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.history.replay_marks import Marks

@@ -1,4 +1,4 @@
-"""The plan and its tasks, the rules for which task may start, and a piece of the plan's text for editing."""
+"""The plan and its tasks, the rules for which may start, the state of each, and a piece of the plan's text."""
 
 from collections.abc import Collection
 from enum import StrEnum
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.recorded_value import RecordedValue
-from agent_workbench.core.task_needs import Intent, Needs
+from agent_workbench.core.task_estimates import Intent, Needs
 from agent_workbench.core.text.amounts import short_title
 
 QUEUE_FOLDER = "tasks/queue"
@@ -286,3 +286,38 @@ class PlanPiece(Struct, frozen=True):
         newline = "\r\n" if "\r\n" in self.whole else "\n"
         parted = head.endswith("\n") and rest and text and not text.endswith("\n")
         return self.whole[: self.start] + text + (newline if parted else "") + rest
+
+
+class WorkState(StrEnum):
+    """State of a task or of a session.
+
+    `WAITS`: a proposal waits in an open session. `PARKED`: one waits in a session that nobody has open. `STOPPED`: the
+    session ended before its task did; a further run continues it. What follows `FAILED` is only said of sessions.
+    """
+
+    PENDING = "pending"
+    QUEUED = "queued"
+    BLOCKED = "blocked"
+    RUNNING = "running"
+    WAITS = "waits"
+    PARKED = "parked"
+    STOPPED = "stopped"
+    DONE = "done"
+    FAILED = "failed"
+    OPEN = "open"
+    ANSWERED = "answered"
+    NO_TASK = "no task"
+    EMPTY = "empty"
+    DAMAGED = "damaged"
+
+
+def work_state(status: TaskStatus, *, held: bool, waits: bool) -> WorkState:
+    """Return the state of a task of which the plan, or the journal, says `status`.
+
+    `held`: a process has its session open. `waits`: a proposal of it waits.
+    """
+    if status is not TaskStatus.IN_PROGRESS:
+        return WorkState(status)
+    if waits:
+        return WorkState.WAITS if held else WorkState.PARKED
+    return WorkState.RUNNING if held else WorkState.STOPPED

@@ -11,7 +11,7 @@ from agent_workbench.core.errors import SkillError
 from agent_workbench.core.patch.paths import matches_glob
 from agent_workbench.core.plan import Task
 from agent_workbench.core.repo.repo_map import LANGUAGES
-from agent_workbench.core.task_needs import Intent
+from agent_workbench.core.task_estimates import Intent
 from agent_workbench.core.text.amounts import did_you_mean, quoted
 
 FILE = "SKILL.md"

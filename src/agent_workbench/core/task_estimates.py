@@ -1,4 +1,4 @@
-"""Estimates of planned tasks from the figures of recorded ones, and the complexity of a task."""
+"""Needs, estimates and complexity of tasks: estimates come from the figures of recorded ones."""
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
@@ -7,10 +7,26 @@ from statistics import median, quantiles
 from msgspec import Struct
 
 from agent_workbench.core.recorded_value import RecordedValue
-from agent_workbench.core.task_needs import Intent
 
 FEW = 3
 """Recorded tasks of the same intent from which on others do not count; an estimate from fewer tasks says so."""
+
+
+class Intent(StrEnum):
+    """Kind of a task's work. `research` changes nothing."""
+
+    INFRA = "infra"
+    RESEARCH = "research"
+    CODE = "code"
+
+
+class Needs(RecordedValue, frozen=True):
+    """What a machine must have: graphics memory in GiB, cores that are free, models that answer there, and tags."""
+
+    gpu_vram_gb: float | None = None
+    cores: int | None = None
+    models: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
 
 
 class TaskFigures(Struct, frozen=True):

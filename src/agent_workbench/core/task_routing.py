@@ -7,7 +7,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from agent_workbench.core.recorded_value import RecordedValue
-from agent_workbench.core.task_needs import Needs
+from agent_workbench.core.task_estimates import Needs
 from agent_workbench.core.workers import WorkerPresence, WorkerRecord
 
 CAPABILITY, LOAD, SPEED = 0.3, 0.5, 0.2

@@ -5,10 +5,11 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from difflib import SequenceMatcher
 from math import ceil
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.core.checks.results import CheckPurpose
-from agent_workbench.core.errors import WorkspaceError
+from agent_workbench.core.errors import ModelError, WorkspaceError
 from agent_workbench.core.events import (
     Author,
     CodeRetrieved,
@@ -19,6 +20,8 @@ from agent_workbench.core.events import (
     StepUndone,
     TestsFinished,
 )
+from agent_workbench.core.fold import fold
+from agent_workbench.core.model import Purpose
 from agent_workbench.core.patch.diff_text import render_changes
 from agent_workbench.core.patch.values import FileChange
 from agent_workbench.core.ports.workspace import Workspace
@@ -26,19 +29,28 @@ from agent_workbench.core.proposed_action import SummaryEstimate
 from agent_workbench.core.repo.import_lines import IMPORTS
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.applied_diffs import applied_diffs
-from agent_workbench.core.state.event_chunks import chunks_shown_by
-from agent_workbench.core.state.session_state import TaskRun
+from agent_workbench.core.state.file_pieces import chunks_shown_by
+from agent_workbench.core.state.session_state import Phase, TaskRun
 from agent_workbench.core.state.steps import proposals_of
+from agent_workbench.engine.prompt.messages import build_parts, to_messages
 from agent_workbench.engine.prompt.parts import notes_of
-from agent_workbench.engine.prompt.prompt_size import template_tokens
+from agent_workbench.engine.prompt.prompt_size import (
+    CHARS_PER_TOKEN,
+    least_answer_tokens,
+    summary_tokens,
+    template_tokens,
+)
 from agent_workbench.engine.prompt.prompt_text import SUMMARY
 from agent_workbench.engine.prompt.repeated_lines import added_lines, change_shown, is_as_written, split_repeated
 from agent_workbench.engine.prompt.shortened_steps import replaces_earlier
 from agent_workbench.engine.prompt.step_history import answers_of, last_compaction, without_summaries
-from agent_workbench.engine.prompt_budget import MIN_CHARS, PromptBudget
-from agent_workbench.engine.runtime.text_limits import clip
+from agent_workbench.engine.runtime.budget import clip
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.check_runs import describe_checks
+
+MIN_CONTEXT = 2_048
+MIN_CHARS = 250
+"""Pieces are not cut to less than this, and the scratchpad keeps at least as much."""
 
 PIECE_CHARS = (0, 6_000, 2_000, 700, MIN_CHARS)
 """Limits for each piece of the newest steps, tried in turn until all fits; 0 is no limit."""
@@ -49,6 +61,81 @@ MAX_CODE = 16
 """Number of chunks of code that are considered."""
 
 Cut = Callable[[str, int], Awaitable[str]]
+
+
+class PromptBudget(Struct, frozen=True):
+    """Token limits of the next prompt, and exact or estimated token counts of texts."""
+
+    context: ToolContext
+
+    @property
+    def purpose(self) -> Purpose:
+        """Purpose of the next prompt."""
+        return Purpose.REFLEXION if self.context.run.compacts_for is Phase.REFLECTING else Purpose.EXECUTOR
+
+    @property
+    def context_tokens(self) -> int:
+        """Size of the context, as known when it was full."""
+        filled = [each.event for each in self.context.run.history if isinstance(each.event, ContextFilled)]
+        facts = self.context.state.model_for(self.purpose)
+        known = (filled[-1].context_tokens if filled else 0) or (facts.context_tokens if facts else 0)
+        if known or not self.context.run.compaction_asked:
+            return known or MIN_CONTEXT
+        # The user asked for a summary, and the server does not report its context: what was read so far fits.
+        parts = build_parts(self.context.state, self.purpose)
+        return max(MIN_CONTEXT, sum(len(part.text) for part in parts) // CHARS_PER_TOKEN)
+
+    def target_tokens(self, fixed: int) -> int:
+        """Return the target size: half the context, or half of the free room beside the `fixed` tokens.
+
+        Before the first step, found code may take three quarters of the free room.
+        """
+        begun = bool(answers_of(self.context.run.history))
+        share = (fixed + self.max_tokens) // 2 if begun else (fixed + 3 * self.max_tokens) // 4
+        return min(self.max_tokens, max(self.context_tokens // 2, share))
+
+    @property
+    def max_tokens(self) -> int:
+        """Maximum size of the next prompt, which leaves room for an answer and the next summary."""
+        context = self.context_tokens
+        return context - summary_tokens(context) - least_answer_tokens(context)
+
+    @property
+    def notes_chars(self) -> int:
+        """Characters of the scratchpad that always stay; more stay if the code leaves room."""
+        return max(MIN_CHARS, self.context_tokens // 16 * CHARS_PER_TOKEN)
+
+    @property
+    def about_chars(self) -> int:
+        """Characters of the repository's map, and of all its instructions."""
+        return max(MIN_CHARS, self.context_tokens // 8 * CHARS_PER_TOKEN)
+
+    async def count(self, texts: Sequence[str]) -> tuple[int, ...]:
+        """Return the tokens of each text, after redaction; an estimate if the server cannot count."""
+        texts = [self.context.ports.redacted(text) for text in texts]
+        facts = self.context.state.model_for(self.purpose)
+        if facts is None or facts.counts_tokens:
+            try:
+                return await self.context.ports.model.count_tokens(texts, self.purpose)
+            except ModelError:
+                pass  # a lost server is reported by the next question; a summary must not fail for it
+        return tuple(len(text) // CHARS_PER_TOKEN + 1 for text in texts)
+
+    async def size_after(self, compacted: ContextCompacted) -> int:
+        """Return the size of the next prompt after this compaction, with the request for the next summary."""
+        state = self.context.state
+        parts = build_parts(fold(state, Recorded(state.seq + 1, "", compacted)), self.purpose)
+        counts = await self.count([*(part.text for part in parts), SUMMARY])
+        # The request and its answer are two more messages.
+        return sum(counts) + ceil(template_tokens(self.context.run.history) * (len(to_messages(parts)) + 2))
+
+    async def cut(self, text: str, tokens: int) -> str:
+        """Return the text in about `tokens` tokens, the cut stated; empty if not even a few lines fit."""
+        (size,) = await self.count([text])
+        if size <= tokens:
+            return text
+        chars = len(text) * tokens * 9 // (size * 10)
+        return clip(text, chars) if chars >= MIN_CHARS // 2 else ""
 
 
 async def compact_context(context: ToolContext, summary: str, by: Author) -> ContextCompacted:

@@ -1,4 +1,4 @@
-"""Attempts of a consultation: one endpoint after the other is asked until an answer is taken."""
+"""Attempts of a consultation: its endpoints, by name or by the skill's chain, are asked until an answer is taken."""
 
 import asyncio
 from collections.abc import Sequence
@@ -8,10 +8,16 @@ from hashlib import sha256
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agent_workbench.core.consult_attempts import AttemptVerdict, ConsultAttempt, EndpointTier
 from agent_workbench.core.consult_findings import MAX_ANSWER_CHARS, bounded, without_stray_json
-from agent_workbench.core.diagnostics import tier_of
-from agent_workbench.core.errors import ContextOverflow, ModelError, ModelUnavailable
+from agent_workbench.core.consult_requests import (
+    AttemptVerdict,
+    ConsultAttempt,
+    ConsultRequest,
+    EndpointTier,
+    consultant_named,
+)
+from agent_workbench.core.diagnostics import endpoint_named, tier_of
+from agent_workbench.core.errors import ContextOverflow, ModelError, ModelUnavailable, UsageError
 from agent_workbench.core.events import ConsultantAsked
 from agent_workbench.core.live import Streaming
 from agent_workbench.core.model import (
@@ -30,6 +36,9 @@ from agent_workbench.core.model import (
     ThoughtDelta,
 )
 from agent_workbench.core.ports.model import Model
+from agent_workbench.core.settings import Settings
+from agent_workbench.core.settings.models import SHORT_FORM, Chain
+from agent_workbench.core.text.amounts import did_you_mean, quoted
 from agent_workbench.core.text.repetition import RepetitionDetector
 from agent_workbench.core.tools.strict_json import JsonError, read_bounded_json
 from agent_workbench.engine.consult_context import ConsultContext, consult_messages, verifier_messages
@@ -52,6 +61,9 @@ TOTAL_FACTOR = 4
 NO_VERDICT = "the verifier gave no verdict"
 STATUS = "`agent model status` shows which endpoints answer"
 UNVERIFIED = "without `roles.verifier` every answer is taken"
+
+CUT = "\n\n(The answer was cut at the token limit.)"
+MOST_ENDPOINTS = 8
 
 
 class Answering(Struct):
@@ -304,3 +316,58 @@ def sent_messages(asked: ConsultantAsked, attempts: Sequence[ConsultAttempt]) ->
         if attempt.verdict is AttemptVerdict.ESCALATE:
             feedback.append(attempt.feedback)
     return tuple(sent)
+
+
+def chain_of(settings: Settings, request: ConsultRequest) -> Chain:
+    """Return the endpoints to ask in order; an endpoint that the request names is the only one.
+
+    Raises `UsageError` for a name that is neither an endpoint nor the model of one: nobody chooses other addresses.
+    """
+    if request.model:
+        return (endpoint_called(settings, request.model),)
+    own = dict(settings.roles.skills)
+    chains = (own[name] for name in consultant_named(request.skill).skills if own.get(name))
+    return next(chains, settings.chain(Purpose.CONSULTANT))
+
+
+def model_label(settings: Settings, endpoint: str) -> str:
+    """Return the model of an endpoint for the prompt: its name in requests, else that of the endpoint."""
+    found = endpoint_named(settings, endpoint)
+    return (found.model if found is not None else "") or ("" if endpoint == SHORT_FORM else endpoint)
+
+
+def endpoint_called(settings: Settings, name: str) -> str:
+    """Return the endpoint with this name, or the first whose model has it; raise `UsageError` with those there are."""
+    names = (*dict(settings.endpoints), SHORT_FORM)
+    models = {model_label(settings, each): each for each in reversed(names)}
+    models.pop("", None)
+    if name in names:
+        return name
+    if name in models:
+        return models[name]
+    known = tuple(dict.fromkeys((*names, *models)))
+    raise UsageError(
+        f"{quoted(name)} is no endpoint and no model of one{did_you_mean(name, known)}",
+        advice=f"there are: {', '.join(known)}",
+    )
+
+
+async def ask_once(model: Model, request: ModelRequest) -> tuple[str, str]:
+    """Return the answer and the model that gave it; an endpoint that fails is followed by the next of the chain.
+
+    Raises `ModelError` if none answers.
+    """
+    for _ in range(MOST_ENDPOINTS):
+        await model.observe(request.purpose)
+        text = ""
+        try:
+            async with aclosing(model.answer(request)) as items:
+                async for item in items:
+                    if isinstance(item, TextDelta):
+                        text += item.text
+                    elif isinstance(item, AnswerEnd):
+                        return text + (CUT if item.stop is StopCause.LENGTH else ""), item.model or item.endpoint
+        except ModelError as error:
+            if not error.another:
+                raise
+    raise ModelUnavailable("no endpoint gave an answer", advice="`agent model status` tells which ones answer")

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 
 from agent_workbench.core.command_lines import programs_of
-from agent_workbench.core.consult_attempts import EndpointTier
+from agent_workbench.core.consult_requests import EndpointTier
 from agent_workbench.core.diagnostics import Finding, Health, endpoint_named, tier_of_label
 from agent_workbench.core.errors import ModelError, WorkbenchError, nameless_author, partial_clone
 from agent_workbench.core.extras import Extra, has_extra, missing_extra
@@ -24,7 +24,7 @@ from agent_workbench.core.repo.workspace import Orphan, RepoFacts
 from agent_workbench.core.settings import EmbeddingProvider, Settings
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.tools.spec import MCP, select_specs
-from agent_workbench.engine.context_finding import context_finding
+from agent_workbench.engine.endpoint_findings import context_finding
 from agent_workbench.engine.runtime.tool_context import Ports
 from agent_workbench.engine.task.task_start import named, submodule_advice, without_own_files
 

@@ -8,9 +8,8 @@ from typing import assert_never
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.state.session_state import Phase
 from agent_workbench.core.state.work import Chat, Planning
-from agent_workbench.engine.chat.chat_answer import take_answer
 from agent_workbench.engine.chat.chat_context import execute_call, recover_call
-from agent_workbench.engine.chat.chat_request import ask_chat
+from agent_workbench.engine.chat.chat_request import ask_chat, take_answer
 from agent_workbench.engine.consultation import review_change
 from agent_workbench.engine.flow import (
     Ask,
@@ -43,8 +42,7 @@ from agent_workbench.engine.flow import (
 )
 from agent_workbench.engine.note_offers import propose_notes, take_notes
 from agent_workbench.engine.planning.plan_proposal import propose_plan, take_plan
-from agent_workbench.engine.planning.plan_request import ask_plan
-from agent_workbench.engine.planning.survey import survey_repo
+from agent_workbench.engine.planning.plan_request import ask_plan, survey_repo
 from agent_workbench.engine.policy import run_hook
 from agent_workbench.engine.proposals import propose_checks, propose_commit, propose_end, read_answer
 from agent_workbench.engine.runtime.session_context import SessionContext

@@ -1,7 +1,6 @@
 """Changes of the approval mode, with a list of what the old one approved, and of stored rules."""
 
-from agent_workbench.core.approval_modes import mode_label
-from agent_workbench.core.approval_rules import RuleScope, StoredRule, rule_problem
+from agent_workbench.core.approval_rules import RuleScope, StoredRule, mode_label, rule_problem
 from agent_workbench.core.events import ApprovalChanged, ModeChanged, PauseChanged
 from agent_workbench.core.history.mode_approvals import mode_approvals
 from agent_workbench.core.intents import ChangeRule

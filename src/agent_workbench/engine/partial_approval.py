@@ -12,8 +12,8 @@ from agent_workbench.core.inbox import InboxDecision
 from agent_workbench.core.intents import ApproveProposal
 from agent_workbench.core.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.patch.diff_text import canonical_patch, render_patch
+from agent_workbench.core.patch.paths import special_paths
 from agent_workbench.core.patch.selection import leave_out
-from agent_workbench.core.patch.special import special_paths
 from agent_workbench.core.patch.values import FilePatch, Hunk, HunkFate, LeftOut, Patch, file_id, patch_hash
 from agent_workbench.core.proposals import (
     HunkVerdict,

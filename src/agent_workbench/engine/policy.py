@@ -5,8 +5,16 @@ from collections.abc import Iterable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_workbench.core.approval_modes import decided_in, is_foreign, own_commands
-from agent_workbench.core.approval_rules import RuleScope, StoredRule, decided_by, rule_allows, rule_problem
+from agent_workbench.core.approval_rules import (
+    RuleScope,
+    StoredRule,
+    decided_by,
+    decided_in,
+    is_foreign,
+    own_commands,
+    rule_allows,
+    rule_problem,
+)
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.events import (
     HookAnswered,
@@ -35,7 +43,7 @@ from agent_workbench.core.settings import Approval, Permission, Rule
 from agent_workbench.core.state.applied_diffs import checks_reviewed, checks_trusted, lacks_test
 from agent_workbench.core.state.proposal_hooks import began, describe_objection, objections, point_of
 from agent_workbench.core.state.session_state import SessionState, TaskRun
-from agent_workbench.core.task_needs import Intent
+from agent_workbench.core.task_estimates import Intent
 from agent_workbench.core.tools.spec import REMEMBER
 from agent_workbench.engine.runtime.session_context import SessionContext
 

@@ -1,17 +1,21 @@
-"""Exact re-run: prompts and questions are rebuilt from the journal alone, and answers parsed again."""
+"""Re-runs of a session: exact ones, from the journal alone, and those that ask a live model every prompt again."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
+from contextlib import aclosing
 from difflib import unified_diff
 from itertools import zip_longest
+from typing import Protocol
 
 from msgspec import Struct
 
+from agent_workbench.core.errors import ModelUnavailable, WorkspaceError
 from agent_workbench.core.events import (
     ActionRejected,
     ChatReplied,
     ConsultantAnswered,
     ConsultantAsked,
     ContextCompacted,
+    InterruptCause,
     ModelAnswered,
     ModelInterrupted,
     PromptBuilt,
@@ -21,23 +25,29 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.fold import fold
 from agent_workbench.core.history.replay_marks import PromptDifference, ReproducedPrompt
-from agent_workbench.core.model import Message, Purpose
+from agent_workbench.core.live import Streaming
+from agent_workbench.core.model import AnswerEnd, AnswerFigures, Message, ModelRequest, Purpose, StopCause, TextDelta
+from agent_workbench.core.ports.model import Model
 from agent_workbench.core.proposal_kinds import SummaryProposal
 from agent_workbench.core.proposals import COMPACT, OURS, Proposal
+from agent_workbench.core.settings import Settings
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.state.steps import steps_of
 from agent_workbench.core.state.work import Chat
 from agent_workbench.core.tools.spec import by_name
-from agent_workbench.engine.answer.model_request import text_sha
+from agent_workbench.engine.answer.answer_guard import AnswerGuard
+from agent_workbench.engine.answer.grammar_choice import fixed_grammar, possible_steps_grammar
+from agent_workbench.engine.answer.model_request import guard_of, text_sha
 from agent_workbench.engine.answer.step_protocol import StepCall, StepFault, read_step
 from agent_workbench.engine.answer.streaming import NEVER_WRITTEN
-from agent_workbench.engine.chat.chat_answer import Reply, read_chat_answer
 from agent_workbench.engine.chat.chat_prompt import chat_parts, most_calls
+from agent_workbench.engine.chat.chat_request import Reply, read_chat_answer
 from agent_workbench.engine.consult_attempts import sent_messages
 from agent_workbench.engine.flow import Ask, ReadAnswer, next_move
 from agent_workbench.engine.prompt.messages import build_parts, prompt_sha, to_messages
 from agent_workbench.engine.prompt.parts import Part
 from agent_workbench.engine.proposals import REFLEXION_PREFIX
+from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
 from agent_workbench.engine.summary_request import parse_summary
 
 SHOWN_LINES = 12
@@ -45,6 +55,8 @@ SHOWN_CHARS = 160
 SHOWN_HASH = 12
 Outcome = Proposal | ActionRejected | ReflexionNoted | ContextCompacted | ChatReplied
 """What an answer led to in a journal: a proposal, or an event where it proposed nothing."""
+
+CUT = "… cut at the token limit"
 
 
 class RecordedPrompt(Struct, frozen=True):
@@ -307,3 +319,101 @@ def rerun_consultations(events: Iterable[Recorded], first: int) -> Iterator[Repr
                 difference = None if same else PromptDifference("the question is another one", question.skill)
                 yield ReproducedPrompt(number, seq, built, difference, compared=bool(attempt.sha))
                 number += 1
+
+
+class RecordedTrees(Protocol):
+    """Source of the files of recorded trees."""
+
+    async def recorded_files(self, tree: str) -> TaskFiles:
+        """Return the files of a recorded tree; raise `WorkspaceError` if it is gone."""
+
+
+async def rerun_with_model(
+    events: Iterable[Recorded], model: Model, trees: RecordedTrees, settings: Settings
+) -> AsyncGenerator[ReproducedPrompt]:
+    """Yield each prompt compared with the model's present answer; raise `ModelError`.
+
+    It is asked with the same messages, seed, sampling and grammar, in the same order; the grammar is made again from
+    the journal and the recorded files. A prompt without a whole answer in the journal is not asked.
+    """
+    for asked in prompts_of(events):
+        then = asked.answer
+        if then is None or (isinstance(then, ModelInterrupted) and then.cause is not InterruptCause.LENGTH):
+            remark = "no whole answer is recorded"
+            yield ReproducedPrompt(asked.number, asked.seq, asked.built, compared=False, remark=remark)
+            continue
+        grammar, remark = await _grammar(asked, trees, settings)
+        request = _request(asked, grammar, settings)
+        now, figures = await _answer(model, request, _guard(asked, request))
+        difference = _difference(_text_of(then), now)
+        if difference is not None and figures.cached_tokens != then.figures.cached_tokens:
+            remark = "; ".join(filter(None, (remark, _cache_remark(then.figures, figures))))
+        yield ReproducedPrompt(asked.number, asked.seq, asked.built, difference, remark=remark)
+
+
+def _request(asked: RecordedPrompt, grammar: str, settings: Settings) -> ModelRequest:
+    built, run, config = asked.built, asked.before.run, asked.before.config
+    most = built.answer_tokens or (config.answer_tokens if config is not None else settings.model.answer_tokens)
+    return ModelRequest(
+        messages=messages_of(asked),
+        purpose=built.purpose,
+        grammar=grammar,
+        answer_tokens=most,
+        answer_seconds=config.answer_seconds if config is not None else settings.model.answer_seconds,
+        subject=run.task if run is not None else "",
+        sampling=built.sampling,
+        seed=built.seed,
+        prompt_tokens=built.tokens,
+    )
+
+
+async def _grammar(asked: RecordedPrompt, trees: RecordedTrees, settings: Settings) -> tuple[str, str]:
+    """Return the grammar of the recorded answer, and a remark if it cannot be rebuilt exactly."""
+    recorded, run = asked.built.grammar_sha, asked.before.run
+    if not recorded or run is None:
+        return "", ""
+    if asked.built.purpose is not Purpose.EXECUTOR:
+        made = fixed_grammar(asked.built.purpose)
+    else:
+        try:
+            files = await trees.recorded_files(run.tree)
+            made = await possible_steps_grammar(TaskBounds(settings, run.definition, asked.before), files)
+        except WorkspaceError as error:
+            return "", f"asked without a grammar, it could not be made again: {error}"
+    return made, "" if text_sha(made) == recorded else "the grammar made again is another one than the recorded"
+
+
+def _guard(asked: RecordedPrompt, request: ModelRequest) -> AnswerGuard | None:
+    """Return the guard that the recorded answer had."""
+    run = asked.before.run
+    return guard_of(run, request) if run is not None else AnswerGuard(request)
+
+
+async def _answer(model: Model, request: ModelRequest, guard: AnswerGuard | None) -> tuple[str, AnswerFigures]:
+    said: list[str] = []
+    async with aclosing(model.answer(request)) as items:
+        async for item in items:
+            if isinstance(item, TextDelta):
+                said.append(item.text)
+                stop = guard.stop(item, Streaming(text="".join(said))) if guard is not None else None
+                if stop is not None:
+                    return stop.text + (f"\n… {stop.what}" if stop.what else ""), AnswerFigures()
+            if isinstance(item, AnswerEnd):
+                return "".join(said) + (f"\n{CUT}" if item.stop is StopCause.LENGTH else ""), item.figures
+    raise ModelUnavailable("the model's answer has no end", advice="try again", partial="".join(said))
+
+
+def _cache_remark(then: AnswerFigures, now: AnswerFigures) -> str:
+    """Return a remark if another part of the prompt came from the cache, which can change single tokens by rounding."""
+    return f"the server had {now.cached_tokens} of its tokens in the cache, {then.cached_tokens} were recorded"
+
+
+def _text_of(then: ModelAnswered | ModelInterrupted) -> str:
+    return then.text if isinstance(then, ModelAnswered) else f"{then.partial}\n{CUT}"
+
+
+def _difference(then: str, now: str) -> PromptDifference | None:
+    if then == now:
+        return None
+    diff = short_diff(then.splitlines(), now.splitlines())
+    return PromptDifference("the answer is another one", "", diff or "only in how its lines end")

@@ -1,12 +1,14 @@
-"""Summary of the older steps: requested from the model, else written by the workbench; the gate decides."""
+"""Summary of the older steps where the context is full: of the model, else the workbench; the gate decides."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from agent_workbench.core.errors import ContextOverflow, ModelError, ModelUnavailable
+from agent_workbench.core.errors import ContextOverflow, ModelError, ModelUnavailable, UsageError
 from agent_workbench.core.events import (
     ActionRejected,
+    ActionResult,
     Author,
+    ChunkPinned,
     ContextFilled,
     Event,
     InterruptCause,
@@ -14,7 +16,10 @@ from agent_workbench.core.events import (
     ModelInterrupted,
     Recorded,
     ReflexionNoted,
+    ScratchpadChanged,
     TestsFinished,
+    TroubleMet,
+    UserSaid,
 )
 from agent_workbench.core.events.log_lines import log_line
 from agent_workbench.core.model import Purpose
@@ -23,18 +28,25 @@ from agent_workbench.core.proposals import COMPACT, Preimage, Proposal, Verdict
 from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.core.state.steps import decisions_of, newest_steps
+from agent_workbench.core.tools.arguments import Arguments
 from agent_workbench.engine.answer.model_request import observe_model, record_failure, send
 from agent_workbench.engine.answer.step_protocol import ACTION_LINE
-from agent_workbench.engine.compact_tool import TOOL as COMPACT_TOOL
-from agent_workbench.engine.compacted_context import compact_context, estimate_summary
+from agent_workbench.engine.compacted_context import PromptBudget, compact_context, estimate_summary
 from agent_workbench.engine.prompt.prompt_size import CHARS_PER_TOKEN, PromptDraft, draft_prompt, summary_tokens
-from agent_workbench.engine.prompt.scratchpad import notes_sha, summary_size
-from agent_workbench.engine.prompt.step_history import answers_since_compaction, last_compaction, steps_since_compaction
+from agent_workbench.engine.prompt.scratchpad import notes_changed, notes_sha, summary_size
+from agent_workbench.engine.prompt.step_history import (
+    answers_of,
+    answers_since_compaction,
+    is_answer,
+    last_compaction,
+    steps_since_compaction,
+)
 from agent_workbench.engine.proposals import propose_draft
 from agent_workbench.engine.recorder import Overtaken
-from agent_workbench.engine.runtime.budget import tokens_left
+from agent_workbench.engine.runtime.budget import clip, tokens_left
 from agent_workbench.engine.runtime.session_context import SessionContext
-from agent_workbench.engine.runtime.text_limits import clip
+from agent_workbench.engine.runtime.tool import BuiltinTool, ToolResult
+from agent_workbench.engine.runtime.tool_context import ToolContext
 
 PREFIX = "Summary:"
 MAX_ASKED = 3
@@ -43,6 +55,8 @@ MIN_CHARS = 20
 ASKED_CHARS = 100
 CAME_CHARS = 120
 REFLEXION_CHARS = 300
+
+NEWS = (UserSaid, ChunkPinned, ScratchpadChanged)
 
 
 async def request_summary(session: SessionContext) -> None:
@@ -241,3 +255,97 @@ def _first_line(text: str) -> str:
 def _short(text: str, limit: int) -> str:
     line = " ".join(text.split())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
+async def report_full_context(
+    session: SessionContext,
+    purpose: Purpose,
+    size: int,
+    context_tokens: int,
+    reserve: int,
+    by: Author = Author.WORKBENCH,
+) -> None:
+    """Record that a prompt of `size` tokens needs a compaction, or that no compaction can help.
+
+    `reserve` are the tokens that a request for a summary adds. If they do not fit either, the summary covers only the
+    steps up to the last answer, which the server has already read.
+    """
+    run = session.run
+    if by is Author.WORKBENCH and is_exhausted(run, context_tokens):
+        await session.record(_too_small(run, size, context_tokens))
+        return
+    answers = answers_since_compaction(run.history)
+    fits = not context_tokens or context_tokens - size >= reserve
+    through_seq = -1 if fits or not answers else answers[-1].seq
+    await session.record(ContextFilled(run.answered_step + 1, purpose, size, context_tokens, through_seq, by))
+
+
+def is_exhausted(run: TaskRun, context_tokens: int) -> bool:
+    """Return True if the last compaction freed all it could, and nothing was added since."""
+    if not run.compactions:
+        return False
+    filled = [each.event.context_tokens for each in run.history if isinstance(each.event, ContextFilled)]
+    if filled and context_tokens < filled[-1]:
+        return False
+    since = steps_since_compaction(run.history)
+    return not any(is_answer(each.event) or isinstance(each.event, NEWS) for each in since)
+
+
+def _too_small(run: TaskRun, size: int, context_tokens: int) -> TroubleMet:
+    begun = bool(answers_of(run.history))
+    least = "with all older steps in a summary its next" if begun else "without the code that was found its first"
+    return TroubleMet(
+        "model",
+        f"the context of {context_tokens or 'unknown'} tokens is too small for {run.task}: "
+        f"{least} prompt still has {size or 'too many'}",
+        "serve the model with a larger context (model.context_tokens), unpin code, allow fewer tools or skills, "
+        "or abort and split the task",
+    )
+
+
+class CompactTool(BuiltinTool, frozen=True):
+    """Tool of the workbench that applies an approved summary, which frees room in the context."""
+
+    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Proposal:
+        """Return the summary as edited by the user; raise `UsageError` if it is empty or too long."""
+        if not text.strip():
+            raise UsageError("a summary needs words", advice="reject it with a reason to have the model write another")
+        waiting = context.run.gate.proposal
+        if context.run.notes_full and waiting is not None:
+            return SummaryProposal(text=text.strip(), paths=waiting.paths, preimages=waiting.preimages)
+        budget = PromptBudget(context)
+        (size,) = await budget.count([text])
+        most = budget.context_tokens // 4
+        if size > most:
+            raise UsageError(f"the summary has {size} tokens, there is room for {most}", advice="make it shorter")
+        return SummaryProposal(text=text.strip(), outlook=await estimate_summary(context, text.strip(), Author.USER))
+
+    async def run(self, context: ToolContext, proposal: Proposal) -> ToolResult:
+        """Compact the context, or replace the scratchpad. The observation is empty: the next prompt has the summary."""
+        fallback = isinstance(proposal, SummaryProposal) and proposal.fallback
+        by = Author.USER if proposal.edited else Author.WORKBENCH if fallback else Author.MODEL
+        if context.run.notes_full:
+            return await _replace_notes(context, proposal)
+        return ToolResult("", effects=(await compact_context(context, proposal.text, by),))
+
+
+async def _replace_notes(context: ToolContext, proposal: Proposal) -> ToolResult:
+    """Archive the scratchpad and write the summary in its place, unless it changed since it was summarized.
+
+    If a crash came after the summary was written, it is only recorded.
+    """
+    memory, task, fork = context.ports.memory, context.task.id, context.run.fork
+    text, (shown,) = f"{proposal.text}\n", proposal.preimages
+    found = await memory.read_scratchpad(task, fork)
+    recorded = context.ports.redacted(found)
+    if notes_sha(recorded) == shown.sha:
+        found = await memory.archive_scratchpad(task, found, text, context.ports.clock.now(), fork)
+        recorded = context.ports.redacted(found)
+    done = found == text
+    by = Author.MODEL if done else Author.USER
+    changed = recorded != context.state.scratchpad(task)
+    effects: tuple[Event, ...] = (notes_changed(context.settings, task, found, by),) if changed else ()
+    return ToolResult("", ActionResult.OK if done else ActionResult.REFUSED, effects)
+
+
+COMPACT_TOOL = CompactTool(name=COMPACT, summary="sum up the older steps", permission=Permission.SUMMARY)

@@ -10,6 +10,8 @@ from agent_workbench.core.consult_requests import (
     ROOT,
     SESSION,
     ConsultantFacts,
+    check_label,
+    log_rows,
     request_of,
 )
 from agent_workbench.core.session_request import Invocation
@@ -92,8 +94,6 @@ async def _consult(
 
 
 async def _session_log(invocation: Invocation, arguments: Arguments) -> JsonObject:
-    from agent_workbench.core.consult_log import log_rows
-    from agent_workbench.core.consult_requests import check_label
     from agent_workbench.subjects.consult.calls import session_log
 
     label = arguments.text(SESSION)

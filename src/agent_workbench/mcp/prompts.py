@@ -10,7 +10,11 @@ from agent_workbench.core.consult_requests import (
     ROOT,
     SESSION,
     ConsultantFacts,
+    checked_request,
     consultant_named,
+    log_json,
+    request_of,
+    task_lines,
 )
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.session_request import Invocation
@@ -54,8 +58,6 @@ def listed_prompts() -> "tuple[wire.Prompt, ...]":
 
 async def prompt_text(invocation: Invocation, name: str, given: Mapping[str, str]) -> str:
     """Return a prompt with the arguments that a client gave; raise `UsageError` that names a wrong one."""
-    from agent_workbench.core.consult_log import log_json
-    from agent_workbench.core.consult_requests import checked_request, request_of, task_lines
     from agent_workbench.subjects.consult.calls import session_log
     from agent_workbench.subjects.skills.calls import discipline_prompt
 

@@ -23,7 +23,7 @@ from agent_workbench.core.intents import ChooseSkill, DropChunk, PinChunk
 from agent_workbench.core.outcomes import CodeFound
 from agent_workbench.core.repo.retrieval import VECTORS_UNWANTED, Chunk, IndexStatus
 from agent_workbench.core.skills import SkillEntry
-from agent_workbench.core.state.event_chunks import LEAVES_OUT, begins_prompts, found_by_tool, pieces_shown_by
+from agent_workbench.core.state.file_pieces import LEAVES_OUT, begins_prompts, found_by_tool, pieces_shown_by
 from agent_workbench.core.state.growing_tuple import FoldSnapshots, GrowingTuple
 from agent_workbench.core.state.session_state import Phase, SessionState, TaskRun
 from agent_workbench.core.text.amounts import counted_text

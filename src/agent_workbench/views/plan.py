@@ -6,12 +6,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.plan import Owner, Plan, Task, TaskEdit, TaskStatus
+from agent_workbench.core.plan import Owner, Plan, Task, TaskEdit, TaskStatus, WorkState, work_state
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.task_routing import needs_text
 from agent_workbench.core.text.amounts import counted_text, quoted
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
-from agent_workbench.core.work_state import WorkState, work_state
 from agent_workbench.views.blocks import Block, Entry, Tone
 
 GLYPHS = {

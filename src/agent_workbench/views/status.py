@@ -2,8 +2,8 @@
 
 from msgspec import Struct
 
-from agent_workbench.core.approval_modes import mode_label
-from agent_workbench.core.consult_attempts import EndpointTier
+from agent_workbench.core.approval_rules import mode_label
+from agent_workbench.core.consult_requests import EndpointTier
 from agent_workbench.core.events import ModelAnswered, ModelInterrupted, PromptBuilt
 from agent_workbench.core.ids import session_suffix
 from agent_workbench.core.live import SessionUpdate

@@ -5,8 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agent_workbench.adapters.database.connection import Database
-from agent_workbench.adapters.database.copy_states import CopyStates
-from agent_workbench.adapters.database.copy_tools import CopyTools
+from agent_workbench.adapters.database.copy_tools import CopyStates, CopyTools
 from agent_workbench.adapters.database.journal_rows import JournalRows
 from agent_workbench.adapters.database.session_leases import Leases
 from agent_workbench.adapters.database.session_mirror import Mirror

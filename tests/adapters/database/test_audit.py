@@ -12,7 +12,7 @@ from agent_workbench.adapters.journal.audit_source import JournalSource
 from agent_workbench.adapters.journal.clock import SystemIds
 from agent_workbench.core.events import Event, SessionStarted
 from agent_workbench.core.history.audit_records import AuditEntry, AuditQuery, CostQuery, DecisionQuery
-from agent_workbench.core.history.session_choice import SessionQuery
+from agent_workbench.core.history.summaries import SessionQuery
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.subjects.audit.sharing_calls import NOT_THERE, JournalProofs, copy_records

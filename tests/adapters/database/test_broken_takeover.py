@@ -9,8 +9,8 @@ import pytest
 from agent_workbench.core import events as e
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.events import Recorded
-from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.history.signed_approvals import SignedHead
+from agent_workbench.core.history.summaries import SessionQuery
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.ports.shared_state import SessionRefs
 from tests.adapters.database.machines import Machine

@@ -15,7 +15,7 @@ from agent_workbench.core.ids import SessionId
 from agent_workbench.core.plan import TaskOrigin, TaskStatus
 from agent_workbench.core.ports.task_queue import MOST_ATTEMPTS, QueuedTask, QueueState, TaskClaim
 from agent_workbench.core.signed import PERSON_PURPOSES, WORKER_PURPOSES
-from agent_workbench.core.task_needs import Needs
+from agent_workbench.core.task_estimates import Needs
 from agent_workbench.core.task_result import TaskResult
 from agent_workbench.core.workers import WorkerRecord
 from agent_workbench.subjects.queue.wiring import completed_task

@@ -12,8 +12,8 @@ from agent_workbench.adapters.database.shared_opening import LeasedJournal
 from agent_workbench.core import events as e
 from agent_workbench.core.errors import DatabaseDownError, LockedError, StorageError
 from agent_workbench.core.events import Recorded
-from agent_workbench.core.history.session_choice import SessionQuery
 from agent_workbench.core.history.signed_approvals import SignedHead
+from agent_workbench.core.history.summaries import SessionQuery
 from agent_workbench.core.ids import ProposalId, SessionId, TaskId
 from agent_workbench.core.ports.journal_copies import StoredLine
 from tests.adapters.database.machines import Machine

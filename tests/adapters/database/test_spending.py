@@ -11,7 +11,7 @@ import pytest
 
 from agent_workbench.adapters.database.connection import Database
 from agent_workbench.adapters.database.spending import DatabaseSpending
-from agent_workbench.adapters.llama_cpp.spending_ledger import LocalSpending, SpendingLedger
+from agent_workbench.adapters.llama_cpp.priced_model import LocalSpending, SpendingLedger
 from agent_workbench.core.errors import DatabaseDownError, StorageError
 from agent_workbench.core.ports.model import SpendingCapReached
 from tests.postgres import PostgresServer
@@ -109,7 +109,7 @@ import asyncio, random, sys
 from pathlib import Path
 from agent_workbench.adapters.database.connection import Database
 from agent_workbench.adapters.database.spending import DatabaseSpending
-from agent_workbench.adapters.llama_cpp.spending_ledger import LocalSpending, SpendingLedger
+from agent_workbench.adapters.llama_cpp.priced_model import LocalSpending, SpendingLedger
 from agent_workbench.core.ports.model import SpendingCapReached
 url, folder, seed, cap = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
 chance = random.Random(seed)

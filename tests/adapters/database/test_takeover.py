@@ -10,7 +10,7 @@ from agent_workbench.adapters.database.session_leases import LEASE_SECONDS
 from agent_workbench.adapters.database.shared_opening import LeasedJournal
 from agent_workbench.core import events as e
 from agent_workbench.core.errors import DatabaseDownError, JournalError, LockedError
-from agent_workbench.core.history.session_choice import SessionQuery
+from agent_workbench.core.history.summaries import SessionQuery
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.ports.stores import HeldSession
 from tests.adapters.database.machines import Machine

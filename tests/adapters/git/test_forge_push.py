@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.adapters.git.detached_git import DetachedGit
-from agent_workbench.adapters.git.forge_push import ForgePush
 from agent_workbench.adapters.git.plumbing import GitResult
+from agent_workbench.adapters.git.remote_transport import ForgePush
 from agent_workbench.core.errors import ForgeError
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.ports.forge import AnnotatedTag

@@ -11,7 +11,7 @@ import pytest
 
 from agent_workbench.adapters.git.plumbing import GitProgram
 from agent_workbench.adapters.git.repository import Repository
-from agent_workbench.core.history.anchors import FoundAnchors
+from agent_workbench.core.history.journal_proof import FoundAnchors
 from tests.adapters.git.user import SESSION, User
 
 COMMITS = 4

@@ -8,8 +8,7 @@ from agent_workbench.adapters.journal.past_events import past_figures
 from agent_workbench.core.events import ActionFinished, ActionResult, ModelAnswered
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.task_estimates import TaskFigures
-from agent_workbench.core.task_needs import Intent
+from agent_workbench.core.task_estimates import Intent, TaskFigures
 from tests.subjects.audit.sessions import session_name, task_events, write_session
 
 

@@ -13,9 +13,8 @@ from agent_workbench.core.errors import StorageError, UsageError
 from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
 from agent_workbench.core.model import AnswerFigures, Purpose
-from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.plan import TaskStatus, WorkState
 from agent_workbench.core.proposal_kinds import DiffProposal
-from agent_workbench.core.work_state import WorkState
 from agent_workbench.system.locks import FileLock
 from tests.adapters.journal.journals import NO_SECRETS, STORY, TASK, started, time_of, write_quickly
 

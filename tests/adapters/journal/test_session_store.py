@@ -10,7 +10,7 @@ from msgspec import Struct
 from agent_workbench.adapters.journal.session_store import LocalSessionStore
 from agent_workbench.core.errors import JournalError, LockedError, TrustError, UsageError
 from agent_workbench.core.events import SessionLeft
-from agent_workbench.core.history.session_choice import SessionQuery, was_killed_when_done
+from agent_workbench.core.history.summaries import SessionQuery, was_killed_when_done
 from agent_workbench.core.ids import SessionId, TaskId
 from tests.adapters.journal.journals import NO_SECRETS, STORY, append_all, started, time_of, write_quickly
 

@@ -19,8 +19,8 @@ from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedServer
 from agent_workbench.adapters.llama_cpp.gbnf import with_prefix
 from agent_workbench.adapters.llama_cpp.http_endpoint import Endpoint
 from agent_workbench.adapters.llama_cpp.json_values import text_at
+from agent_workbench.core.patch.grammar_rules import literal
 from agent_workbench.core.settings.models import ServingSettings
-from agent_workbench.core.text.gbnf import literal
 from scripts.tiny_model import MESSAGE_END, make_vocabulary, write_tiny_gguf
 
 # Put before each sentence and each grammar, or the empty text would often be the answer. Two letters: one is a token.

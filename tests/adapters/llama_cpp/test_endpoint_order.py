@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_workbench.adapters.llama_cpp.chain_link import ChainLink, StatusRelay
-from agent_workbench.adapters.llama_cpp.endpoint_order import LEAST_QUOTA, order_links
+from agent_workbench.adapters.llama_cpp.endpoint_chain import LEAST_QUOTA, order_links
 from agent_workbench.adapters.llama_cpp.model_registry import ModelRegistry
-from agent_workbench.adapters.llama_cpp.spending_ledger import FILE, SpendingLedger
+from agent_workbench.adapters.llama_cpp.priced_model import FILE, SpendingLedger
 from agent_workbench.core.errors import DatabaseDownError, ModelError
 from agent_workbench.core.model import ChoiceReason, EndpointChoice, Purpose
 from agent_workbench.core.ports.model import Reservation, Spending

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_workbench.adapters.llama_cpp.gguf_header import HeaderError, read_gguf_facts, read_model_file
+from agent_workbench.adapters.llama_cpp.gguf_files import HeaderError, read_gguf_facts, read_model_file
 from agent_workbench.core.errors import ModelUnavailable
 from agent_workbench.core.local_models import GgufFacts
 from tests.adapters.llama_cpp.gguf_bytes import Value, header, model_values, text, write_model

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent_workbench.adapters.llama_cpp.gguf_header import read_gguf_facts
+from agent_workbench.adapters.llama_cpp.gguf_files import read_gguf_facts
 from agent_workbench.adapters.llama_cpp.http_endpoint import Endpoint
 from agent_workbench.core.model import Message, ModelRequest, Role
 from tests.adapters.llama_cpp.answers import collect

@@ -5,7 +5,7 @@ import pytest
 
 from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedModel
 from agent_workbench.adapters.llama_cpp.model_client import LlamaCppModel
-from agent_workbench.adapters.llama_cpp.model_factory import model_from_settings
+from agent_workbench.adapters.llama_cpp.model_registry import model_from_settings
 from agent_workbench.core.errors import ConfigError, ModelUnavailable
 from agent_workbench.core.ports.model import Model
 from agent_workbench.core.settings.models import ModelSettings

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.llama_cpp import model_search
-from agent_workbench.adapters.llama_cpp.model_search import find_files, usual_folders
+from agent_workbench.adapters.llama_cpp import gguf_files
+from agent_workbench.adapters.llama_cpp.gguf_files import find_files, usual_folders
 from agent_workbench.core.local_models import FoundFile, FoundModels
 from agent_workbench.core.settings.models import ServingSettings
 from agent_workbench.core.workers import MachineResources
@@ -103,7 +103,7 @@ def test_a_search_ends_at_its_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for number in range(12):
         write_model(tmp_path / f"{number:02}.gguf", {**model_values(), "general.name": "x" * number})
     assert len(found_in(tmp_path)) == 12
-    monkeypatch.setattr(model_search, "MOST_ENTRIES", 5)
+    monkeypatch.setattr(gguf_files, "MOST_ENTRIES", 5)
     search = find_files((tmp_path,), MACHINE, ServingSettings(), 30)
     assert (len(search.files), search.cut) == (5, True)
     assert find_files((tmp_path,), MACHINE, ServingSettings(), -1).cut

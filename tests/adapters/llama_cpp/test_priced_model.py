@@ -9,8 +9,14 @@ import pytest
 from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.model_client import LlamaCppModel
-from agent_workbench.adapters.llama_cpp.priced_model import CostCapExceeded, PricedModel, prompt_tokens_of
-from agent_workbench.adapters.llama_cpp.spending_ledger import FILE, LocalSpending, SpendingLedger
+from agent_workbench.adapters.llama_cpp.priced_model import (
+    FILE,
+    CostCapExceeded,
+    LocalSpending,
+    PricedModel,
+    SpendingLedger,
+    prompt_tokens_of,
+)
 from agent_workbench.core.errors import ModelRefused, ModelUnavailable
 from agent_workbench.core.model import AnswerCost, ModelRequest, TextDelta
 from agent_workbench.core.ports.model import Reservation

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from agent_workbench.adapters.llama_cpp import served_models
-from agent_workbench.adapters.llama_cpp.served_models import ServedModels
+from agent_workbench.adapters.llama_cpp import model_servers
+from agent_workbench.adapters.llama_cpp.model_servers import ServedModels
 from agent_workbench.core.errors import ModelError, ModelRefused, ModelUnavailable
 from agent_workbench.core.local_models import FoundServer, ListedModel, ModelStatus
 from tests.fakes.faulty_server import Answer, FaultyServer, as_json
@@ -72,7 +72,7 @@ async def test_a_model_that_a_router_cannot_load_is_said_at_once() -> None:
 
 
 async def test_a_model_of_the_router_that_never_loads_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(served_models, "LOAD_SECONDS", 0.3)
+    monkeypatch.setattr(model_servers, "LOAD_SECONDS", 0.3)
     server = router("a")
     server.loads_after = 1_000_000
     async with models_of(server) as models:
@@ -150,7 +150,7 @@ def hanging() -> Answer:
 async def test_a_server_that_answers_otherwise_is_told_with_the_reason(
     answer: Callable[[], Answer], why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(served_models, "LIST_SECONDS", 0.5)
+    monkeypatch.setattr(model_servers, "LIST_SECONDS", 0.5)
     async with models_of(FaultyServer().on("/v1/models", answer())) as models:
         found = await models.list()
         assert (found.models, found.endpoint) == ((), "near")
@@ -170,7 +170,7 @@ async def test_a_redirect_of_a_load_is_not_followed() -> None:
 
 
 async def test_a_load_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(served_models, "LOAD_SECONDS", 0.3)
+    monkeypatch.setattr(model_servers, "LOAD_SECONDS", 0.3)
     async with models_of(ollama("a").on(GENERATE, Answer(200, [b"{", asyncio.Event()]))) as models:
         with pytest.raises(ModelUnavailable, match="was not done in time"):
             await models.load("a")

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from agent_workbench.adapters.llama_cpp.server_search import (
+from agent_workbench.adapters.llama_cpp.model_servers import (
     ServerCandidate,
     candidates,
     find_servers,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.llama_cpp.spending_ledger import FILE, SpendingLedger, utc_day
+from agent_workbench.adapters.llama_cpp.priced_model import FILE, SpendingLedger, utc_day
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.ports.model import SpendingCapReached
 from agent_workbench.core.settings.models import MAX_DOLLARS
@@ -114,7 +114,7 @@ def test_a_broken_count_is_not_taken_for_zero(tmp_path: Path, broken: str) -> No
 
 
 def test_a_lock_that_nobody_gives_back_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent_workbench.adapters.llama_cpp.spending_ledger._LOCK_SECONDS", 0.0)
+    monkeypatch.setattr("agent_workbench.adapters.llama_cpp.priced_model._LOCK_SECONDS", 0.0)
     ledger = SpendingLedger(tmp_path)
     with (
         FileLock(tmp_path / "spending.lock", "somebody with a lock"),

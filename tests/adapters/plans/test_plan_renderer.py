@@ -19,7 +19,7 @@ from agent_workbench.core.plan import (
     TaskOrigin,
     TaskStatus,
 )
-from agent_workbench.core.task_needs import Intent, Needs
+from agent_workbench.core.task_estimates import Intent, Needs
 
 AWKWARD = [
     "",

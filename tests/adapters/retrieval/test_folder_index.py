@@ -300,7 +300,7 @@ async def test_the_first_search_of_a_large_folder_waits_for_the_files_with_its_w
 ) -> None:
     monkeypatch.setattr("agent_workbench.adapters.retrieval.folder_index._MANY_FILES", 100)
     monkeypatch.setattr("agent_workbench.adapters.retrieval.folder_index.MAX_FILES", 1)
-    monkeypatch.setattr("agent_workbench.adapters.retrieval.changed_files._BATCH_FILES", 20)
+    monkeypatch.setattr("agent_workbench.adapters.retrieval.change_finder._BATCH_FILES", 20)
     folder = HeldFolder(filled(tmp_path / "large", FILES))
     retriever = CodeRetriever(RetrievalSettings(embeddings=NO_VECTORS), tmp_path / "cache")
     try:

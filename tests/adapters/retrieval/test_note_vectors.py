@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.retrieval.note_vectors import PLAYBOOKS
+from agent_workbench.adapters.retrieval.folder_vectors import PLAYBOOKS
 from agent_workbench.adapters.retrieval.retriever import CodeRetriever
 from agent_workbench.core.repo.retrieval import SignalKind
 from agent_workbench.core.settings import EmbeddingProvider, EmbeddingSettings, RetrievalSettings
@@ -16,7 +16,7 @@ from agent_workbench.subjects.playbooks.search_adapter import blob_id
 from tests.adapters.retrieval.test_embedding_client import PAUSE
 from tests.llama_fixtures import LlamaServer
 
-FIRST = "agent_workbench.adapters.retrieval.note_vectors._FIRST_SECONDS"
+FIRST = "agent_workbench.adapters.retrieval.folder_vectors._FIRST_SECONDS"
 NOTES = {
     "payment": "every bill is checked by two people",
     "flying": "a glider needs wind",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.retrieval import commit_words as counted_commits
+from agent_workbench.adapters.retrieval import commit_index as counted_commits
 from agent_workbench.adapters.retrieval.commit_index import CommitIndex
 from agent_workbench.adapters.retrieval.folder_histories import RepoHistory, load_commits
 from agent_workbench.core.ids import CommitId

@@ -193,7 +193,7 @@ async def test_two_sessions_at_once_both_get_vectors(tmp_path: Path) -> None:
 async def test_a_store_that_breaks_turns_vectors_off_and_nothing_else(
     tmp_path: Path, sent: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent_workbench.adapters.retrieval.vector_store._OPEN_SECONDS", 2.0)
+    monkeypatch.setattr("agent_workbench.adapters.retrieval.repo_vectors._OPEN_SECONDS", 2.0)
     vectors = RepoVectors(TopicModel(), tmp_path / "repo", os.environ)
     updating = asyncio.create_task(update_topics(vectors))
     await until(lambda: bool(vectors.store_pid))

@@ -2,8 +2,8 @@
 
 import pytest
 
+from agent_workbench.adapters.retrieval.folder_index import decode_stamps, encode_stamps
 from agent_workbench.adapters.retrieval.indexable_files import FileStamp
-from agent_workbench.adapters.retrieval.saved_index import decode_stamps, encode_stamps
 
 HEADER = {"format": "1"}
 STAMPS = {"b.py": FileStamp(1, 2, 3, 4), "a.bin": FileStamp(5, 6, 7, 8), "new.py": FileStamp(9, 9, 9, 9, fresh=True)}

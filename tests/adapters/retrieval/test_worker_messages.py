@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from agent_workbench.adapters.retrieval.worker_frames import InvalidFrame
-from agent_workbench.adapters.retrieval.worker_messages import (
+from agent_workbench.adapters.retrieval.worker_process import (
     WorkerMessage,
     decode,
     encode,

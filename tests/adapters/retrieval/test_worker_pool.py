@@ -14,7 +14,7 @@ import pytest
 
 from agent_workbench.adapters.retrieval.index.chunk_cache import ChunkCache
 from agent_workbench.adapters.retrieval.index.file_parser import FileParser
-from agent_workbench.adapters.retrieval.index.segment_merge import merge
+from agent_workbench.adapters.retrieval.index.segments import merge
 from agent_workbench.adapters.retrieval.worker_pool import WorkerPool
 
 FILES = {

@@ -273,7 +273,7 @@ async def test_a_link_that_a_command_made_is_not_followed(confined: Bench, modul
 
 LOOK = """
 import asyncio, os
-from agent_workbench.adapters.shell.canary import find_sandbox
+from agent_workbench.adapters.shell.sandbox import find_sandbox
 found = asyncio.run(find_sandbox(os.environ, network=False))
 print(found.guard, found.facts.kind, found.facts.holds, found.facts.why)
 """

@@ -13,7 +13,7 @@ from agent_workbench.api.sessions.session_handle import LocalSession
 from agent_workbench.core import events as e
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.fold import fold_all
-from agent_workbench.core.history.session_choice import SessionQuery
+from agent_workbench.core.history.summaries import SessionQuery
 from agent_workbench.core.ids import ProposalId, SessionId
 from agent_workbench.core.intents import (
     AbortTask,

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from agent_workbench.adapters.journal.session_store import LocalSessionStore
 from agent_workbench.core import events as e
 from agent_workbench.core.errors import DecisionRefused, TrustError, UsageError
-from agent_workbench.core.history.session_choice import SessionQuery
+from agent_workbench.core.history.summaries import SessionQuery
 from agent_workbench.core.ids import ProposalId, SessionId, TaskId
 from agent_workbench.core.inbox import EXPIRED, InboxChoice, InboxFilter, Reference, reference_to, time_after
 from agent_workbench.core.patch.selection import HunkChoice, partial_diff, selectable_parts

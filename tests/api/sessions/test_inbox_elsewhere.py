@@ -9,8 +9,7 @@ from agent_workbench.adapters.journal.session_store import LocalSessionStore
 from agent_workbench.core import events as e
 from agent_workbench.core.errors import DecisionRefused
 from agent_workbench.core.events import Recorded
-from agent_workbench.core.history.session_choice import SessionQuery
-from agent_workbench.core.history.summaries import SessionSummary
+from agent_workbench.core.history.summaries import SessionQuery, SessionSummary
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxDecision
 from agent_workbench.core.signed import SignedText

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from agent_workbench.adapters.shell import shell as shell_module
-from agent_workbench.adapters.shell.canary import Sandbox, no_sandbox
+from agent_workbench.adapters.shell.sandbox import Sandbox, no_sandbox
 from agent_workbench.api.sessions.session_opening import check_worker_start
 from agent_workbench.bootstrap.repo_context import RepoContext, find_repo
 from agent_workbench.core.errors import ShellError

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_workbench.core.checks.failed_tests import MAX_FAILURES, MAX_ID_CHARS, failed_tests
+from agent_workbench.core.checks.failure_report import MAX_FAILURES, MAX_ID_CHARS, failed_tests
 
 PYTEST_FILE = """
 import pytest

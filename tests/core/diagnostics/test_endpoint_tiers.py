@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_workbench.core.consult_attempts import EndpointTier
+from agent_workbench.core.consult_requests import EndpointTier
 from agent_workbench.core.diagnostics import tier_of
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.settings.models import EndpointSettings, ModelSettings, TokenPrice

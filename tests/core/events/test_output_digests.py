@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_workbench.core.checks.failed_tests import failed_tests
-from agent_workbench.core.checks.failure_report import report_failure
+from agent_workbench.core.checks.failure_report import failed_tests, report_failure
 from agent_workbench.core.checks.failure_tree import failed_commands
 from agent_workbench.core.checks.results import CheckPurpose, CheckResult
 from agent_workbench.core.events import ActionFinished, ActionResult, TestsFinished

@@ -6,7 +6,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_workbench.core.patch.alignment import Line, shared_blocks
+from agent_workbench.core.patch.comparison import Line, shared_blocks
 
 
 def as_lines(text: str) -> list[Line]:

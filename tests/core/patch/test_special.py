@@ -3,7 +3,7 @@
 import pytest
 
 from agent_workbench.core.patch.patch_reader import parse_patch
-from agent_workbench.core.patch.special import special_paths
+from agent_workbench.core.patch.paths import special_paths
 from tests.core.patch.diffs import create, small
 
 

@@ -24,7 +24,7 @@ from agent_workbench.core.skills import (
     languages_of,
     skills_of,
 )
-from agent_workbench.core.task_needs import Intent
+from agent_workbench.core.task_estimates import Intent
 
 
 def entry(name: str, **facts: object) -> SkillEntry:

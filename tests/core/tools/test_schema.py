@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from agent_workbench.core.tools.schema import MAX_NODES, MAX_SCHEMA_CHARS, MAX_TEXT, read_schema
-from agent_workbench.core.tools.schema_keywords import SchemaError
+from agent_workbench.core.tools.schema import MAX_NODES, MAX_SCHEMA_CHARS, MAX_TEXT, SchemaError, read_schema
 from agent_workbench.core.tools.shapes import (
     AnyShape,
     ArrayShape,

@@ -12,8 +12,7 @@ from referencing import Registry
 
 from agent_workbench.core.settings import ALL_TOOLS, Permission
 from agent_workbench.core.tools.arguments import MAX_JSON_CHARS, read_arguments
-from agent_workbench.core.tools.schema import read_schema
-from agent_workbench.core.tools.schema_keywords import SchemaError
+from agent_workbench.core.tools.schema import SchemaError, read_schema
 from agent_workbench.core.tools.spec import ToolSpec
 from agent_workbench.core.tools.strict_json import JsonValue
 from agent_workbench.engine.answer.grammar import integer_range, step_grammar

@@ -22,7 +22,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.model import Purpose
-from agent_workbench.core.patch.alignment import Line, SharedBlock, shared_blocks
+from agent_workbench.core.patch.comparison import Line, SharedBlock, shared_blocks
 from agent_workbench.core.patch.values import FileContent
 from agent_workbench.core.plan import PathScope
 from agent_workbench.core.repo.retrieval import Chunk

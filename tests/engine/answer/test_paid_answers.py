@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.model_registry import ModelRegistry
-from agent_workbench.adapters.llama_cpp.spending_ledger import SpendingLedger
+from agent_workbench.adapters.llama_cpp.priced_model import SpendingLedger
 from agent_workbench.core.events import (
     EndpointChosen,
     InterruptCause,
@@ -21,7 +21,7 @@ from agent_workbench.core.plan import Budget
 from agent_workbench.core.ports.model import Model
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.settings.models import EndpointSettings, ModelSettings, RoleSettings, TokenPrice
-from agent_workbench.core.task_needs import Intent
+from agent_workbench.core.task_estimates import Intent
 from tests.engine.front import in_front_of
 from tests.engine.stage import OPEN, a_stage, call, reopened, task
 from tests.fakes.faulty_server import DONE, FaultyServer, as_json, delta, event, stream

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Plan, Task, check_plan
-from agent_workbench.core.task_needs import Intent, Needs
+from agent_workbench.core.task_estimates import Intent, Needs
 from agent_workbench.engine.planning.plan_answer import GRAMMAR, MAX_TASKS, plan_grammar, read_tasks
 from tests.adapters.llama_cpp.grammar_oracle import fits, grammar_oracle
 

@@ -9,8 +9,7 @@ from agent_workbench.core.events import ActionFinished, ActionResult, TasksWithd
 from agent_workbench.core.outcomes import Accepted
 from agent_workbench.core.plan_intents import ProposePlan
 from agent_workbench.core.settings import Permission
-from agent_workbench.core.task_estimates import TaskFigures
-from agent_workbench.core.task_needs import Intent
+from agent_workbench.core.task_estimates import Intent, TaskFigures
 from tests.adapters.plans.plan_files import content
 from tests.engine.front import in_front_of
 from tests.engine.planning.test_planning import FLEET, idle, ids, planning

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_workbench.engine.runtime.text_limits import clip
+from agent_workbench.engine.runtime.budget import clip
 
 
 def test_what_fits_stays() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from agent_workbench.core import events as e
-from agent_workbench.core.approval_modes import is_foreign
+from agent_workbench.core.approval_rules import is_foreign
 from agent_workbench.core.events import ActionDecided, ActionStarted, Event, Recorded, SessionResumed
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.ids import SessionId

@@ -14,7 +14,7 @@ from agent_workbench.core.repo.retrieval import Chunk, CodeQuery
 from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.core.text.mentions import FileRange
 from agent_workbench.engine.task.code_lookup import parse_code_place
-from agent_workbench.engine.tools.check_tool import MOST_CHARS, POINTS_TO
+from agent_workbench.engine.tools.check_runs import MOST_CHARS, POINTS_TO
 from tests.engine.front import in_front_of
 from tests.engine.stage import FINISH, OPEN, WRONG_ANSWER, a_stage, call, change, kinds, reflexion, task
 from tests.engine.test_compaction import of, text_of

@@ -9,7 +9,7 @@ from agent_workbench.core import events as e
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.settings import Permission, Settings
-from agent_workbench.core.task_needs import Intent
+from agent_workbench.core.task_estimates import Intent
 from tests.engine.stage import FINISH, OPEN, a_stage, call, change, task
 from tests.engine.test_executor import run
 

@@ -11,7 +11,6 @@ from agent_workbench.adapters.git.plumbing import GitProgram, Plumbing
 from agent_workbench.adapters.git.stored_commits import find_anchors, read_commit
 from agent_workbench.adapters.journal.reader import verify_journal
 from agent_workbench.core.events import ProposalReplaced, TaskMerged
-from agent_workbench.core.history.anchors import read_trailers
 from agent_workbench.core.history.commit_proof import (
     TrailerProof,
     approved_diff,
@@ -19,7 +18,7 @@ from agent_workbench.core.history.commit_proof import (
     with_files,
     without_squashed,
 )
-from agent_workbench.core.history.journal_proof import Proof, prove_journal
+from agent_workbench.core.history.journal_proof import Proof, prove_journal, read_trailers
 from agent_workbench.core.intents import ApproveProposal, ChooseMergeMethod, EditProposal
 from agent_workbench.core.outcomes import Accepted, Refused
 from agent_workbench.core.proposal_kinds import MergeProposal

@@ -23,9 +23,9 @@ from agent_workbench.core.outcomes import Accepted
 from agent_workbench.core.plan import Task, TaskOrigin
 from agent_workbench.core.proposal_kinds import InfrastructureProposal
 from agent_workbench.core.settings import PLAYBOOK_TOOLS, Approval, Approvals, Permission, Settings
-from agent_workbench.core.task_needs import Intent
+from agent_workbench.core.task_estimates import Intent
 from agent_workbench.engine.session.unattended import run_unattended
-from agent_workbench.engine.tools.playbook_requests import checked_request
+from agent_workbench.engine.tools.playbook_tools import checked_request
 from agent_workbench.views.gate.diff_pane import view_diff
 from agent_workbench.views.reports.task_report import task_result
 from tests.engine.front import in_front_of

@@ -22,7 +22,7 @@ from agent_workbench.core.plan import Task, TaskStatus
 from agent_workbench.core.proposal_kinds import CommitProposal
 from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.repo.workspace import WorkspaceFacts
-from agent_workbench.core.task_needs import Intent
+from agent_workbench.core.task_estimates import Intent
 
 BASE = CommitId("c" * 40)
 NOW = "2026-11-22T12:00:00.000000Z"

@@ -13,7 +13,7 @@ from agent_workbench.core.history.audit_records import AuditQuery, CostQuery, De
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.ports.audit_index import JournalGrowth, JournalMark
-from agent_workbench.core.task_needs import Intent
+from agent_workbench.core.task_estimates import Intent
 from agent_workbench.subjects.audit.sqlite_adapter import SqliteAuditIndex
 from tests.subjects.audit.sessions import BASE, NOW, session_name, task_events, write_session
 

@@ -7,7 +7,7 @@ from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Owner, Plan, Task, TaskStatus
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState
-from agent_workbench.core.task_needs import Intent
+from agent_workbench.core.task_estimates import Intent
 from agent_workbench.subjects.dispatch.preparation import Dispatch, PlanApproval, prepare
 from agent_workbench.subjects.dispatch.progress import ProgressFacts, TaskState, plan_progress
 

@@ -10,7 +10,7 @@ from agent_workbench.bootstrap.repo_context import RepoContext
 from agent_workbench.bootstrap.stores import local_inbox
 from agent_workbench.core import events as e
 from agent_workbench.core.checks.results import CheckPurpose, CheckResult
-from agent_workbench.core.history.session_choice import SessionQuery
+from agent_workbench.core.history.summaries import SessionQuery
 from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
 from agent_workbench.core.inbox import InboxDecision, InboxItem
 from agent_workbench.core.plan import Plan, Task, TaskOrigin, TaskStatus

@@ -1,20 +1,133 @@
-"""What copies of journals are made and judged with: the database, the local journals, signatures and git refs."""
+"""What copies of journals are made and judged with, and the records of how far each session was copied."""
 
 import asyncio
 from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
 
+import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_workbench.adapters.database.copy_states import CopyStates
 from agent_workbench.adapters.database.journal_rows import JournalRows
 from agent_workbench.adapters.database.session_leases import Leases
-from agent_workbench.core.errors import JournalError
+from agent_workbench.core.database_report import Backlog, summed
+from agent_workbench.core.errors import JournalError, StorageError
 from agent_workbench.core.history.signed_approvals import SignedHead
-from agent_workbench.core.ids import SessionId
-from agent_workbench.core.ports.journal_copies import JournalCopies, StoredLine
+from agent_workbench.core.ids import SESSION_ID, SessionId, session_id
+from agent_workbench.core.ports.journal_copies import NO_LINE, JournalCopies, StoredLine
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.shared_state import SessionRefs, Signatures
 from agent_workbench.core.signed import SignedPurpose
+from agent_workbench.system.atomic_files import make_directories, storage_error, write_atomically
+from agent_workbench.system.command_bounds import check_record
+from agent_workbench.system.folder_trees import read_regular
+
+_MAX_BYTES = 100_000
+_BATCH_BYTES = 10_000_000
+
+
+class CopyState(Struct, frozen=True):
+    """The newest copied event of a session: number, hash and the offset behind its line.
+
+    `fence` is the newest lease of this machine, `cause` why the next events could not be copied. `fenced`: another
+    machine continued from here, so what follows in the journal of this one is never copied. `arrived` is the newest
+    event of another machine, and `away_since` the last one that this machine knew before, while nothing follows here.
+    """
+
+    fence: int = 0
+    seq: int = NO_LINE
+    hash: str = ""
+    offset: int = 0
+    cause: str = ""
+    fenced: bool = False
+    arrived: int = NO_LINE
+    away_since: int | None = None
+
+    @property
+    def arriving(self) -> bool:
+        """True while the lines of another machine are here, and its git objects may not be."""
+        return self.arrived > self.seq
+
+
+class CopyStates:
+    """A file for each session in `folder`. Blocking."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def of(self, session: SessionId) -> CopyState | None:
+        """Return the state of a session, None if it was never opened to be copied."""
+        try:
+            return msgspec.json.decode(read_regular(self._path(session), _MAX_BYTES), type=CopyState)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise storage_error(f"{self._path(session)} could not be read", error) from error
+        except msgspec.MsgspecError:
+            return None  # it says less than the database and the journal; both are asked then
+
+    def put(self, session: SessionId, state: CopyState) -> None:
+        """Write the state of a session durably; raise `StorageError`."""
+        try:
+            make_directories(self._folder)
+        except OSError as error:
+            raise storage_error(f"{self._folder} cannot be created", error) from error
+        write_atomically(self._path(session), msgspec.json.encode(state), mode=0o600)
+
+    def remove(self, session: SessionId) -> None:
+        """Remove the state of a session in which nothing was done."""
+        check_record(self._path(session))
+        self._path(session).unlink(missing_ok=True)
+
+    def sessions(self) -> tuple[SessionId, ...]:
+        """Return the sessions that have a state, oldest first."""
+        try:
+            names = sorted(each.name for each in self._folder.iterdir())
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise StorageError(f"{self._folder} could not be read: {error.strerror}") from error
+        return tuple(SessionId(each) for each in names if SESSION_ID.fullmatch(each))
+
+    def behind(self, copies: JournalCopies) -> tuple[SessionId, ...]:
+        """Return the sessions with lines that were not copied and still can be."""
+        found = []
+        for session in self.sessions():
+            state = self.of(session) or CopyState()
+            if (
+                not state.fenced
+                and not state.arriving
+                and copies.is_own(session)
+                and copies.size(session) > state.offset
+            ):
+                found.append(session)
+        return tuple(found)
+
+    def backlog(self, copies: JournalCopies) -> Backlog:
+        """Return what was not copied of all sessions."""
+        return summed(self._backlog(session, copies) for session in self.behind(copies))
+
+    def _backlog(self, session: SessionId, copies: JournalCopies) -> Backlog:
+        state = self.of(session) or CopyState()
+        try:
+            lines = copies.lines(session, state.offset, _BATCH_BYTES)
+        except JournalError as error:
+            return Backlog(1, 0.0, str(error))
+        return Backlog(len(lines), age_seconds(lines[0].data) if lines else 0.0, state.cause)
+
+    def _path(self, session: SessionId) -> Path:
+        return self._folder / session_id(session)
+
+
+def age_seconds(line: bytes) -> float:
+    """Return the seconds since a line was written, 0 for one that does not say."""
+    _, _, rest = line[:200].partition(b'"time":"')
+    try:
+        at = datetime.fromisoformat(rest[: rest.index(b'"')].decode())
+        return max(0.0, (datetime.now(UTC) - at).total_seconds())
+    except (ValueError, TypeError):
+        return 0.0
 
 
 class CopyTools:

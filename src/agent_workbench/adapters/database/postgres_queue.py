@@ -17,16 +17,15 @@ from agent_workbench.adapters.database import job_connector as jobs
 from agent_workbench.adapters.database.connection import Database
 from agent_workbench.adapters.database.migrations import check_schema, migrations
 from agent_workbench.adapters.database.queue_context import QueueContext, end_job, stored
-from agent_workbench.adapters.database.signed_tasks import TaskSigner
-from agent_workbench.adapters.database.task_claims import TaskClaims
+from agent_workbench.adapters.database.task_claims import TaskClaims, TaskEnds
 from agent_workbench.adapters.database.task_dispatch import Request
-from agent_workbench.adapters.database.task_ends import TaskEnds
 from agent_workbench.adapters.database.task_rows import (
     COLUMNS,
     MAX_BODY_BYTES,
     NEXT_FENCE,
     TaskBody,
     TaskRow,
+    TaskSigner,
     encode_body,
     encode_needs,
     select,
@@ -38,7 +37,7 @@ from agent_workbench.core.plan import TaskOrigin
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.ports.shared_state import Signatures
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim
-from agent_workbench.core.task_needs import Needs
+from agent_workbench.core.task_estimates import Needs
 from agent_workbench.core.task_result import TaskResult, encode_result, no_task
 from agent_workbench.core.task_routing import RoutingDecision
 

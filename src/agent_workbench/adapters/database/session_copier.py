@@ -6,8 +6,7 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from agent_workbench.adapters.database.copy_states import CopyState
-from agent_workbench.adapters.database.copy_tools import CopyTools
+from agent_workbench.adapters.database.copy_tools import CopyState, CopyTools
 from agent_workbench.adapters.database.journal_rows import (
     BATCH_BYTES,
     follows_push,

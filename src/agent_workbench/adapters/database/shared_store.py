@@ -6,21 +6,18 @@ from contextlib import aclosing, suppress
 
 from msgspec.structs import replace
 
-from agent_workbench.adapters.database.copy_states import CopyState
-from agent_workbench.adapters.database.copy_tools import CopyTools
+from agent_workbench.adapters.database.copy_tools import CopyState, CopyTools
 from agent_workbench.adapters.database.journal_rows import BATCH_BYTES
 from agent_workbench.adapters.database.session_copier import FIRST_PAUSE, LONGEST_PAUSE, SessionCopier
 from agent_workbench.adapters.database.session_mirror import Mirror
-from agent_workbench.adapters.database.session_sources import ANOTHER, SessionSources
-from agent_workbench.adapters.database.shared_opening import LeasedJournal, SessionOpening
+from agent_workbench.adapters.database.shared_opening import ANOTHER, LeasedJournal, SessionOpening, SessionSources
 from agent_workbench.core.background import in_background
 from agent_workbench.core.database_report import Backlog, summed
 from agent_workbench.core.errors import DatabaseDownError, JournalError, LockedError, UsageError, WorkbenchError
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.history.journal_proof import Problem, VerifyReport
-from agent_workbench.core.history.session_choice import SessionQuery, unfinished_session
 from agent_workbench.core.history.signed_approvals import SignedHead
-from agent_workbench.core.history.summaries import SessionSummary
+from agent_workbench.core.history.summaries import SessionQuery, SessionSummary, unfinished_session
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.ports.journal_copies import NO_LINE, JournalCopies, StoredLine, require_blob
 from agent_workbench.core.ports.stores import ForkJournal, HeldSession, SessionStore

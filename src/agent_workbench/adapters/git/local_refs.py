@@ -5,21 +5,24 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from agent_workbench.adapters.git.audit_commits import audit_ref
 from agent_workbench.adapters.git.folder_content import FolderContent
 from agent_workbench.adapters.git.folders import linked_names
 from agent_workbench.adapters.git.plumbing import Plumbing
 from agent_workbench.adapters.git.refs import BRANCH_PREFIX, branch_refs
-from agent_workbench.adapters.git.stored_commits import read_commit
+from agent_workbench.adapters.git.stored_commits import audit_ref, read_commit
 from agent_workbench.adapters.git.tree_writer import TreeWriter
 from agent_workbench.adapters.git.working_trees.checkpoints import Checkpoints
-from agent_workbench.adapters.git.working_trees.lifecycle import Worktrees
-from agent_workbench.adapters.git.working_trees.orphans import Orphans
-from agent_workbench.adapters.git.working_trees.paths import WorktreePaths, WorktreeRecord, worktree_paths
+from agent_workbench.adapters.git.working_trees.leftovers import Orphans
+from agent_workbench.adapters.git.working_trees.lifecycle import (
+    WorktreePaths,
+    WorktreeRecord,
+    Worktrees,
+    worktree_paths,
+)
 from agent_workbench.adapters.git.working_trees.user_checkout import Checkout
 from agent_workbench.core.errors import JournalError, WorkspaceError
-from agent_workbench.core.history.anchors import read_trailers
 from agent_workbench.core.history.git_objects import GitObjects, TaskBranch
+from agent_workbench.core.history.journal_proof import read_trailers
 from agent_workbench.core.ids import SESSION_ID, TASK_ID, CommitId, SessionId, TaskId
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.repo.workspace import WorkspaceFacts, WorkspaceRequest

@@ -1,5 +1,7 @@
-"""Transport of refs and objects to and from the shared git remote at its address, without trust in it."""
+"""Transport of refs and objects to and from a git remote, without trust in it; and the push to a forge."""
 
+import asyncio
+import base64
 import os
 import re
 import shlex
@@ -8,17 +10,20 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 from agent_workbench.adapters.git.detached_git import DetachedGit, network_variables
-from agent_workbench.adapters.git.discovery import RepoPaths
+from agent_workbench.adapters.git.discovery import RepoPaths, discover
 from agent_workbench.adapters.git.objects import MAX_FILE_BYTES
 from agent_workbench.adapters.git.plumbing import GitResult, Plumbing
-from agent_workbench.core.errors import ConfigError, JournalError, StorageError
+from agent_workbench.core.errors import ConfigError, ForgeError, JournalError, StorageError
+from agent_workbench.core.ids import CommitId
 from agent_workbench.core.patch.paths import shown
+from agent_workbench.core.ports.forge import AnnotatedTag
 from agent_workbench.system.atomic_files import make_directories, storage_error, sync_directory, sync_file
 from agent_workbench.system.command_bounds import check_record
 from agent_workbench.system.loopback import is_loopback
@@ -41,6 +46,12 @@ _LOCAL = (
     *("core.hooksPath=/dev/null", "core.alternateRefsCommand=true", "core.fsmonitor=false"),
     *("receive.autogc=false", "receive.denyCurrentBranch=refuse"),
 )
+
+FORGE_SECONDS = 120.0
+TAGGER = "Agent Workbench <agent@localhost>"
+_BRANCH = re.compile(r"agent/[A-Za-z][A-Za-z0-9._-]{0,80}")
+_TAG = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,99}")
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 class Quarantine(Struct, frozen=True):
@@ -339,3 +350,72 @@ _RECEIVED = (
     ("protocol.version", "2"),
     *((f"fetch.fsck.{each}", "ignore") for each in _HARMLESS),
 )
+
+
+class ForgePush:
+    """`core.ports.forge.ForgeRemote` at `url`, for the repository that contains the folder `start`.
+
+    The token is in the environment of git alone: in no argument and no file.
+    """
+
+    def __init__(self, start: Path, url: str, token: str) -> None:
+        self._start = start
+        self._url = url
+        self._told = base64.b64encode(f"agent:{token}".encode()).decode()
+        self._secrets = (token, self._told)
+
+    async def push(self, branch: str, commit: CommitId, tag: AnnotatedTag | None) -> None:
+        await asyncio.to_thread(self._push, branch, commit, tag)
+
+    def _push(self, branch: str, commit: CommitId, tag: AnnotatedTag | None) -> None:
+        if not _BRANCH.fullmatch(branch) or not _COMMIT.fullmatch(commit) or (tag and not _TAG.fullmatch(tag.name)):
+            raise ForgeError(f"{shown(branch)} at {shown(commit)} is not a branch of the agent")
+        program, paths = discover(str(self._start))
+        address = urlsplit(self._url)
+        header = (f"http.{self._url}.extraHeader", f"Authorization: Basic {self._told}")
+        network = {} if is_loopback(address.hostname or "") else network_variables()
+        with tempfile.TemporaryDirectory(prefix="agent-push-") as folder:
+            git = DetachedGit(program, paths, Path(folder), address.scheme, (header,), network)
+            git.prepare()
+            refs = [f"{commit}:refs/heads/{branch}"]
+            if tag is not None:
+                made = self._checked(self._run(git, "mktag", stdin=_tag_object(commit, tag)))
+                refs.append(f"{made.out.decode().strip()}:refs/tags/{tag.name}")
+            words = ("--quiet", "--atomic", "--no-verify", "--no-signed", "--recurse-submodules=no")
+            self._checked(self._run(git, "push", *words, self._url, *refs))
+
+    def _run(self, git: DetachedGit, *arguments: str, stdin: bytes | None = None) -> GitResult:
+        """Run git; a command that does not end is the forge's failure."""
+        try:
+            return git.run(*arguments, stdin=stdin, seconds=FORGE_SECONDS)
+        except StorageError:
+            raise ForgeError(f"git {arguments[0]} for the forge did not end within {FORGE_SECONDS:g} s") from None
+
+    def _checked(self, result: GitResult) -> GitResult:
+        if result.status:
+            raise ForgeError(
+                f"git push to {self._url} failed: {self._reason(result)}",
+                advice="check that the token's account may push branches named agent/…",
+            )
+        return result
+
+    def _reason(self, result: GitResult) -> str:
+        said = result.err
+        for secret in self._secrets:
+            said = said.replace(secret, "«token»")
+        lines = " ".join(_telling_lines(said)) or f"status {result.status}"
+        return shown(lines, 300)
+
+
+def _tag_object(commit: CommitId, tag: AnnotatedTag) -> bytes:
+    """Return the object of a tag: the same bytes each time it is made."""
+    seconds = int(datetime.fromisoformat(tag.time).timestamp())
+    message = " ".join(tag.message.split())
+    head = f"object {commit}\ntype commit\ntag {tag.name}\ntagger {TAGGER} {seconds} +0000\n"
+    return f"{head}\n{message}\n".encode("utf-8", "replace")
+
+
+def _telling_lines(said: str) -> Iterator[str]:
+    """Yield the lines that name the cause; git adds hints and a summary."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    yield from [line for line in lines if not line.startswith(("hint:", "To "))][:4]

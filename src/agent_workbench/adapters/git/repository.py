@@ -18,14 +18,16 @@ from agent_workbench.adapters.git.refs import BRANCH_PREFIX, position_ref
 from agent_workbench.adapters.git.remote_transport import Transport, remote_url
 from agent_workbench.adapters.git.session_refs import GitSessionRefs, RemoteTools
 from agent_workbench.adapters.git.stored_commits import StoredCommits
-from agent_workbench.adapters.git.working_trees.checkout_files import CheckoutFiles, RecordedTree
+from agent_workbench.adapters.git.working_trees.checkout_files import (
+    CheckoutFiles,
+    PastTree,
+    RecordedTree,
+    write_past_tree,
+)
 from agent_workbench.adapters.git.working_trees.checkout_records import CheckoutRecords, Standing
-from agent_workbench.adapters.git.working_trees.leftovers import GitLeftovers
-from agent_workbench.adapters.git.working_trees.lifecycle import Worktrees
+from agent_workbench.adapters.git.working_trees.leftovers import GitLeftovers, HasBegun, Orphans, assume_begun
+from agent_workbench.adapters.git.working_trees.lifecycle import Worktrees, lock_path, worktree_paths
 from agent_workbench.adapters.git.working_trees.merge import CheckoutMerge
-from agent_workbench.adapters.git.working_trees.orphans import HasBegun, Orphans, assume_begun
-from agent_workbench.adapters.git.working_trees.past_tree import PastTree, write_past_tree
-from agent_workbench.adapters.git.working_trees.paths import lock_path, worktree_paths
 from agent_workbench.adapters.git.working_trees.user_checkout import Checkout
 from agent_workbench.adapters.git.working_trees.workspace import GitWorkspace
 from agent_workbench.core.errors import LockedError, task_locked

@@ -7,11 +7,11 @@ from typing import ParamSpec, TypeVar
 
 from msgspec import Struct, field
 
-from agent_workbench.adapters.git.audit_commits import AUDIT, audit_ref, read_audit_heads, write_audit_commit
 from agent_workbench.adapters.git.local_refs import LocalRefs
 from agent_workbench.adapters.git.objects import GitObjects as Objects
 from agent_workbench.adapters.git.refs import BRANCH_PREFIX
 from agent_workbench.adapters.git.remote_transport import Quarantine, Transport
+from agent_workbench.adapters.git.stored_commits import AUDIT, audit_ref, read_audit_heads, write_audit_commit
 from agent_workbench.core.errors import JournalError, LockedError, StorageError
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.history.git_objects import GitObjects, git_objects

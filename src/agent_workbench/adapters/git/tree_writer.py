@@ -7,7 +7,7 @@ from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 
-from agent_workbench.adapters.git.folder_scan import FolderScan
+from agent_workbench.adapters.git.folder_content import FolderScan
 from agent_workbench.adapters.git.folders import (
     OpenParent,
     open_parent,

@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_workbench.adapters.llama_cpp.gguf_header import read_model_file
+from agent_workbench.adapters.llama_cpp.gguf_files import read_model_file
 from agent_workbench.adapters.llama_cpp.model_client import LlamaCppModel, say_nothing
 from agent_workbench.adapters.llama_cpp.token_counts import Token
 from agent_workbench.adapters.llama_cpp.turns import OnStatus

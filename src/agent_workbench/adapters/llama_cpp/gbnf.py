@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from agent_workbench.adapters.llama_cpp.token_counts import Token
 from agent_workbench.core.errors import UsageError
-from agent_workbench.core.text.gbnf import literal
+from agent_workbench.core.patch.grammar_rules import literal
 
 THOUGHT_START = "<think>"
 THOUGHT_END = "</think>"

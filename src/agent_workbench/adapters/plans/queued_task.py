@@ -8,9 +8,15 @@ from pathlib import PurePosixPath
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_workbench.adapters.plans.plan_parser import Compose
+from agent_workbench.adapters.plans.plan_parser import (
+    VERIFY,
+    Compose,
+    check_commands,
+    check_task_skills,
+    child,
+    read_task,
+)
 from agent_workbench.adapters.plans.plan_renderer import Value, render_mapping, task_fields
-from agent_workbench.adapters.plans.task_parser import VERIFY, check_commands, check_task_skills, child, read_task
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TASK_ID, TaskId
 from agent_workbench.core.plan import Constraints, PathScope, Task, TaskOrigin

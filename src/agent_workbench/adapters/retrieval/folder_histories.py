@@ -11,11 +11,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.adapters.retrieval.commit_index import CommitIndex
-from agent_workbench.adapters.retrieval.commit_words import (
+from agent_workbench.adapters.retrieval.commit_index import (
     MAX_CHARS,
     MAX_COMMITS,
     MAX_FILES,
+    CommitIndex,
     CountedCommits,
     TextWords,
     count_commits,

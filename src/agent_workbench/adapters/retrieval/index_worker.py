@@ -9,8 +9,7 @@ from pathlib import Path
 from agent_workbench.adapters.retrieval.index.chunk_cache import ChunkCache
 from agent_workbench.adapters.retrieval.index.file_parser import FileParser, ParsedBatch
 from agent_workbench.adapters.retrieval.index.packed_arrays import pack
-from agent_workbench.adapters.retrieval.index.segment_merge import merge
-from agent_workbench.adapters.retrieval.index.segments import Segment
+from agent_workbench.adapters.retrieval.index.segments import Segment, merge
 from agent_workbench.adapters.retrieval.worker_frames import Part, serve
 
 # A batch that takes longer hangs; the session continues with another process, file by file.

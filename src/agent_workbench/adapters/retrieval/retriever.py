@@ -1,9 +1,9 @@
-"""Implementation of the port `Retriever`: search by words, symbols, places and vectors in the current files."""
+"""Implementation of the port `Retriever`, shared by sessions with equal settings: search in the current files."""
 
 import asyncio
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -12,17 +12,14 @@ from msgspec.structs import replace
 from agent_workbench.adapters.retrieval.cache_folder import CacheFolder
 from agent_workbench.adapters.retrieval.commit_index import CommitIndex
 from agent_workbench.adapters.retrieval.folder_histories import FolderHistories
-from agent_workbench.adapters.retrieval.folder_index import FolderIndex
-from agent_workbench.adapters.retrieval.folder_vectors import FolderVectors, MakeServer
+from agent_workbench.adapters.retrieval.folder_index import FolderIndex, saved_status
+from agent_workbench.adapters.retrieval.folder_vectors import NOTES, FolderVectors, MakeServer, NoteVectors
 from agent_workbench.adapters.retrieval.index.chunk_cache import ChunkCache
 from agent_workbench.adapters.retrieval.index.file_parser import FileParser
-from agent_workbench.adapters.retrieval.index_refresher import IndexRefresher
-from agent_workbench.adapters.retrieval.note_vectors import NOTES, NoteVectors
 from agent_workbench.adapters.retrieval.passages import Passages, passages
-from agent_workbench.adapters.retrieval.saved_index import saved_status
 from agent_workbench.adapters.retrieval.scoring import FoundChunk, keep_freed_memory, search
+from agent_workbench.adapters.retrieval.search_features import matching_symbols
 from agent_workbench.adapters.retrieval.search_query import query_words
-from agent_workbench.adapters.retrieval.search_symbols import matching_symbols
 from agent_workbench.adapters.retrieval.worker_pool import ParsingTools, WorkerPool
 from agent_workbench.adapters.retrieval.worker_process import in_thread
 from agent_workbench.core.background import in_background
@@ -30,6 +27,9 @@ from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.repo.retrieval import CacheFacts, Chunk, CodeQuery, Completion, IndexStatus
 from agent_workbench.core.settings import RetrievalSettings
+
+Words = Callable[[], Sequence[str]]
+"""Returns the words of a query; called only if they are needed."""
 
 _MAX_FOLDERS = 4
 _MAX_SIMILAR = 1_000
@@ -41,6 +41,74 @@ _HISTORY_SECONDS = 2.0
 # Bound of the time that the first complete searches wait, together, until vectors are loaded and new files embedded.
 # A search after that uses the vectors if nearly all files have one; the index's status says how many have.
 _VECTOR_SECONDS = 10.0
+
+
+class IndexRefresher:
+    """Refreshes one index. A caller that stops waiting does not cancel the refresh; `close` does.
+
+    `on_change` is called after the first refresh and after each one that found changes.
+    """
+
+    def __init__(
+        self, index: FolderIndex, on_change: Callable[[Sources, FolderIndex], None] = lambda _sources, _index: None
+    ) -> None:
+        self.index = index
+        self._on_change = on_change
+        self._notified = False
+        self._running: asyncio.Task[None] | None = None
+        self._next: asyncio.Task[None] | None = None
+
+    @property
+    def idle(self) -> bool:
+        """True if no refresh runs or waits."""
+        return self._next is None and (self._running is None or self._running.done())
+
+    async def refresh(self, sources: Sources, *, is_thorough: bool = False) -> None:
+        """Wait until the index has the files as they are now. Raises what `sources` raises."""
+        await asyncio.shield(self._begin_next(sources, is_thorough=is_thorough))
+
+    async def refresh_for(self, sources: Sources, words: Words, *, is_thorough: bool = False) -> None:
+        """Wait for a refresh; while many files are indexed, wait for those only that contain the words."""
+        refresh = self._begin_next(sources, is_thorough=is_thorough)
+        early = in_background(self.index.first_ready(sources, words), expected=(WorkbenchError,))
+        try:
+            await asyncio.wait({refresh, early}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            early.cancel()
+        if refresh.done() or early.exception() is not None:
+            await asyncio.shield(refresh)
+
+    def begin(self, sources: Sources, *, is_thorough: bool = False) -> None:
+        """Start a refresh unless one runs, without waiting for it."""
+        if self.idle:
+            self._begin_next(sources, is_thorough=is_thorough)
+
+    async def close(self) -> None:
+        """Cancel the refreshes."""
+        tasks = [task for task in (self._next, self._running) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.to_thread(self.index.finder.close)
+        self._next = self._running = None
+
+    def _begin_next(self, sources: Sources, *, is_thorough: bool = False) -> "asyncio.Task[None]":
+        """Return the next refresh; the current one may have listed the files before the last change."""
+        if self._next is None:
+            # Errors go to the callers that wait; without one, the next search meets the error again.
+            self._next = in_background(
+                self._after(self._running, sources, is_thorough=is_thorough), expected=(WorkbenchError,)
+            )
+        return self._next
+
+    async def _after(self, before: "asyncio.Task[None] | None", sources: Sources, *, is_thorough: bool) -> None:
+        if before is not None:
+            await asyncio.wait({before})
+        self._running, self._next = self._next, None
+        changed = await self.index.refresh(sources, is_thorough=is_thorough)
+        if changed or not self._notified:
+            self._notified = True
+            self._on_change(sources, self.index)
 
 
 class CodeRetriever:
@@ -209,3 +277,60 @@ def _search(
 ) -> list[FoundChunk]:
     keep_freed_memory()
     return search(folder.index.view, query, commit_index, similar, limit)
+
+
+class SharedRetrievers:
+    """Retrievers by settings, each with one set of workers and closed when its last holder closes."""
+
+    def __init__(self) -> None:
+        self._held: dict[Hashable, tuple[CodeRetriever, list[SharedRetriever]]] = {}
+
+    def take(self, key: Hashable, make: Callable[[], CodeRetriever]) -> "SharedRetriever":
+        """Return the retriever for `key`, made by `make` if no session holds one."""
+        if key not in self._held:
+            self._held[key] = make(), []
+        retriever, holders = self._held[key]
+        shared = SharedRetriever(retriever, lambda: self._release(key, shared))
+        holders.append(shared)
+        return shared
+
+    async def _release(self, key: Hashable, shared: "SharedRetriever") -> None:
+        retriever, holders = self._held.get(key, (None, []))
+        if retriever is None or shared not in holders:
+            return
+        holders.remove(shared)
+        if not holders:
+            del self._held[key]
+            await retriever.close()
+
+
+class SharedRetriever:
+    """Implementation of the port `Retriever` for one holder of a shared retriever."""
+
+    def __init__(self, retriever: CodeRetriever, give_back: Callable[[], Awaitable[None]]) -> None:
+        self._retriever = retriever
+        self._release = give_back
+
+    def prepare(self, sources: Sources) -> object:
+        return self._retriever.prepare(sources)
+
+    def status(self, sources: Sources) -> IndexStatus:
+        return self._retriever.status(sources)
+
+    async def search(
+        self, sources: Sources, query: CodeQuery, limit: int, *, complete: bool = True
+    ) -> tuple[Chunk, ...]:
+        return await self._retriever.search(sources, query, limit, complete=complete)
+
+    async def symbols(self, sources: Sources, prefix: str, limit: int) -> tuple[Completion, ...]:
+        return await self._retriever.symbols(sources, prefix, limit)
+
+    def note_vectors(self, root: str, collection: str = NOTES) -> NoteVectors | None:
+        """Return the vectors of a collection of texts in the repo at `root`, None where the settings want none.
+
+        Blocks.
+        """
+        return self._retriever.note_vectors(root, collection)
+
+    async def close(self) -> None:
+        await self._release()

@@ -20,10 +20,10 @@ from agent_workbench.adapters.retrieval.search_features import (
     Evidence,
     Feature,
     compute_features,
+    layout_of,
+    words_of,
 )
-from agent_workbench.adapters.retrieval.search_layout import layout_of
 from agent_workbench.adapters.retrieval.search_query import MentionedPlace, ParsedQuery, read_query
-from agent_workbench.adapters.retrieval.search_symbols import words_of
 from agent_workbench.core.repo.retrieval import CodeQuery, Signal, SignalKind
 from agent_workbench.ranking.bm25 import B, Bm25
 

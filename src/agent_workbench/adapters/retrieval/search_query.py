@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-from agent_workbench.adapters.retrieval.commit_words import without_trailers
+from agent_workbench.adapters.retrieval.commit_index import without_trailers
 from agent_workbench.core.repo.retrieval import CodeQuery
 from agent_workbench.ranking.stems import stem
 from agent_workbench.ranking.tokens import STOP_WORDS, split_identifiers

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from agent_workbench.adapters.retrieval.worker_messages import (
+from agent_workbench.adapters.retrieval.worker_process import (
     WorkerMessage,
     pack_texts,
     serve_messages,

@@ -1,6 +1,7 @@
-"""Worker process and its requests: each ends in bounded time with an answer or a reason."""
+"""Worker process and its requests: bounded messages, each answered in bounded time or with a reason."""
 
 import asyncio
+import math
 import os
 import select
 import signal
@@ -11,10 +12,28 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from agent_workbench.adapters.retrieval.worker_frames import Frame, InvalidFrame, Part, frame, read_frame
+from msgspec import Struct, field
+
+from agent_workbench.adapters.retrieval.worker_frames import (
+    MAX_BYTES,
+    Frame,
+    InvalidFrame,
+    Part,
+    frame,
+    read_frame,
+    serve,
+)
+from agent_workbench.system.atomic_files import system_message
 from agent_workbench.system.programs import child_environment
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.generic]
+
 
 _AT_ONCE = 1024 * 1024
 # Time for an ordinary end: the process has nothing to clean up.
@@ -23,6 +42,13 @@ _END_SECONDS = 2.0
 _THREADS = "2"
 
 _Result = TypeVar("_Result")
+
+_KINDS = {"float32", "int32", "int64", "uint8"}
+_MAX_AXES = 2
+
+_NICENESS = 10
+
+Fact = str | int
 
 
 class WorkerLost(Exception):
@@ -167,3 +193,114 @@ async def all_of(work: Iterable[Coroutine[Any, Any, None]]) -> None:
                 group.create_task(each)
     except BaseExceptionGroup as failed:
         raise failed.exceptions[0] from None
+
+
+class WorkerMessage(Struct, frozen=True):
+    """Request or answer: its name (`word`), small `facts`, and `arrays` of numbers."""
+
+    word: str
+    facts: Mapping[str, Fact] = field(default_factory=dict)
+    arrays: Mapping[str, "Array"] = field(default_factory=dict)
+
+    def array(self, name: str, kind: str, axes: int) -> "NDArray[np.generic]":
+        """Return an array of this type and dimension; raise `InvalidFrame` if there is none."""
+        found = self.arrays.get(name)
+        if found is None or found.dtype.name != kind or found.ndim != axes:
+            raise InvalidFrame(f"{self.word}: {name} is not {kind} with {axes} axes")
+        return found
+
+    def fact(self, name: str) -> str:
+        """Return a fact as text, empty if there is none."""
+        return str(self.facts.get(name, ""))
+
+    def number(self, name: str) -> int:
+        """Return an integer fact; raise `InvalidFrame` if there is none."""
+        value = self.facts.get(name)
+        if not isinstance(value, int):
+            raise InvalidFrame(f"{self.word}: {name} is no number")
+        return value
+
+
+def encode(message: WorkerMessage) -> tuple[object, list[memoryview]]:
+    """Return the message as head and parts of a frame, without copying arrays."""
+    import numpy as np
+
+    arrays = {name: np.ascontiguousarray(array) for name, array in message.arrays.items()}
+    shapes = [[name, array.dtype.name, list(array.shape)] for name, array in arrays.items()]
+    head = {"word": message.word, "facts": dict(message.facts), "arrays": shapes}
+    return head, [array.data.cast("B") for array in arrays.values() if array.nbytes]
+
+
+def decode(head: object, body: memoryview) -> WorkerMessage:
+    """Return the message in a frame; raise `InvalidFrame` if there is none."""
+    match head:
+        case {"word": str(word), "facts": dict(facts), "arrays": list(shapes)}:
+            if all(isinstance(value, str | int) for value in facts.values()):
+                return WorkerMessage(word, facts, _arrays(shapes, body))
+    raise InvalidFrame("the head lacks something")
+
+
+def ask(child: WorkerProcess, message: WorkerMessage, seconds: float) -> WorkerMessage:
+    """Return the answer of the process within `seconds`; raise `WorkerLost` if it gives none. Blocks."""
+    try:
+        answer = decode(*child.ask(*encode(message), seconds))
+    except InvalidFrame as error:
+        child.end()
+        raise WorkerLost(f"its process answered nonsense: {error}") from error
+    if answer.word == "failed":
+        raise WorkerLost(answer.fact("why"))
+    return answer
+
+
+def serve_messages(answers: "Mapping[str, Callable[[WorkerMessage], WorkerMessage]]", seconds: int) -> None:
+    """Answer messages from standard input by their word; an exception is answered with its reason."""
+
+    def answered(head: object, body: memoryview) -> tuple[object, list[memoryview]]:
+        message = decode(head, body)
+        try:
+            answer = answers[message.word](message)
+        except Exception as error:  # the session decides
+            why = system_message(error) or f"{type(error).__name__}: {error}"
+            answer = WorkerMessage("failed", {"why": why[:500]})
+        return encode(answer)
+
+    with suppress(OSError):
+        os.nice(_NICENESS)
+    serve(answered, seconds)
+
+
+def pack_texts(texts: Sequence[str]) -> "Array":
+    """Return texts as one byte array; a NUL in a text becomes a space."""
+    import numpy as np
+
+    joined = "\0".join(text.replace("\0", " ") for text in texts)
+    return np.frombuffer(joined.encode("utf-8", "replace"), dtype=np.uint8)
+
+
+def unpack_texts(array: "Array") -> list[str]:
+    """Return the texts of `pack_texts`. An empty array means no texts, so one empty text is lost."""
+    packed = array.tobytes().decode("utf-8", "replace")
+    return packed.split("\0") if packed else []
+
+
+def _arrays(shapes: list[object], data: memoryview) -> dict[str, "Array"]:
+    import numpy as np
+
+    found: dict[str, Array] = {}
+    place = 0
+    for shape in shapes:
+        match shape:
+            case [str(name), str(kind), list(axes)] if kind in _KINDS and len(axes) <= _MAX_AXES:
+                if not all(isinstance(axis, int) and 0 <= axis <= MAX_BYTES for axis in axes):
+                    raise InvalidFrame(f"{name} has no such axes")
+                count = math.prod(axes)
+                dtype = np.dtype(kind)
+                if place + count * dtype.itemsize > len(data):
+                    raise InvalidFrame(f"{name} is longer than the message")
+                found[name] = np.frombuffer(data, dtype, count, place).reshape(axes)
+                place += count * dtype.itemsize
+            case _:
+                raise InvalidFrame("an array is not described")
+    if place != len(data):
+        raise InvalidFrame("the message is longer than its arrays")
+    return found

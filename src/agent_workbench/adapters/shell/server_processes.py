@@ -10,8 +10,16 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from agent_workbench.adapters.shell.canary import Sandbox, find_sandbox, no_sandbox
-from agent_workbench.adapters.shell.sandbox import INNER_HOME, INNER_TEMPORARY, SandboxBounds, confine, hidden_paths
+from agent_workbench.adapters.shell.sandbox import (
+    INNER_HOME,
+    INNER_TEMPORARY,
+    Sandbox,
+    SandboxBounds,
+    confine,
+    find_sandbox,
+    hidden_paths,
+    no_sandbox,
+)
 from agent_workbench.core.errors import ShellError, ToolError
 from agent_workbench.core.ports.tools import ServerCommand, ServerProcess, StandardStreams
 from agent_workbench.system.command_bounds import COMMAND_MARK

@@ -14,11 +14,19 @@ from pathlib import Path
 from typing import IO
 
 from agent_workbench.adapters.shell.background_command import RunningCommand, open_network
-from agent_workbench.adapters.shell.canary import Sandbox, find_sandbox, no_sandbox
 from agent_workbench.adapters.shell.command_user import find_user, hand_over, user_problem
 from agent_workbench.adapters.shell.environment import clean_environment
 from agent_workbench.adapters.shell.output import KeptOutput, LiveOutput
-from agent_workbench.adapters.shell.sandbox import INNER_HOME, INNER_TEMPORARY, SandboxBounds, confine, hidden_paths
+from agent_workbench.adapters.shell.sandbox import (
+    INNER_HOME,
+    INNER_TEMPORARY,
+    Sandbox,
+    SandboxBounds,
+    confine,
+    find_sandbox,
+    hidden_paths,
+    no_sandbox,
+)
 from agent_workbench.core.errors import SandboxError, ShellError, StorageError
 from agent_workbench.core.ports.tools import NOTHING, ServerProcess, StandardStreams
 from agent_workbench.core.ports.workspace import Command, OnOutput

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from agent_workbench.api.trusted_repo import say_nothing, trusted_repo
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.events import ActionFinished, ActionResult, SessionLeft
-from agent_workbench.core.history.session_choice import SessionQuery
+from agent_workbench.core.history.summaries import SessionQuery
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.proposals import OFFER_NOTES, PROPOSE_PLAN
 from agent_workbench.core.session_request import Invocation

@@ -16,7 +16,7 @@ from agent_workbench.bootstrap.repo_context import RepoContext, Say, find_repo
 from agent_workbench.bootstrap.shared_resources import SharedResources
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.extras import needed_subject
-from agent_workbench.core.history.session_choice import SessionQuery
+from agent_workbench.core.history.summaries import SessionQuery
 from agent_workbench.core.ids import NO_SESSION, SessionId, TaskId, session_id
 from agent_workbench.core.inbox import InboxChoice, InboxFilter, InboxItem, InboxReceipt, Reference
 from agent_workbench.core.intents import Leave

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from agent_workbench.core.approval_rules import StoredRule
     from agent_workbench.core.events import Recorded, SessionConfigured
-    from agent_workbench.core.history.session_choice import SessionQuery
+    from agent_workbench.core.history.summaries import SessionQuery
     from agent_workbench.core.ports.repo_files import Plans, Setup, Trust
     from agent_workbench.core.ports.stores import HeldSession
     from agent_workbench.core.settings import Settings

@@ -10,12 +10,11 @@ from agent_workbench.api.sessions.session_host import LocalSessionHost
 from agent_workbench.api.sessions.unattended_run import UnattendedRun
 from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import UsageError, WorkbenchError
-from agent_workbench.core.history.session_choice import SessionQuery
+from agent_workbench.core.history.summaries import SessionQuery
 from agent_workbench.core.ids import NO_SESSION, SessionId, TaskId
 from agent_workbench.core.inbox import InboxFilter, InboxItem
-from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.plan import TaskStatus, WorkState, work_state
 from agent_workbench.core.session_request import Invocation, SessionEnd
-from agent_workbench.core.work_state import WorkState, work_state
 
 LOG_LINES = 20
 MAX_RUNS = 4

@@ -10,7 +10,7 @@ from agent_workbench.api.sessions.session_host import LocalSessionHost
 from agent_workbench.api.trusted_repo import require_trust
 from agent_workbench.bootstrap.repo_context import RepoContext
 from agent_workbench.core.errors import task_locked
-from agent_workbench.core.history.session_choice import SessionQuery
+from agent_workbench.core.history.summaries import SessionQuery, unfinished_tasks, was_killed_when_done
 from agent_workbench.core.ids import NO_SESSION, TaskId
 from agent_workbench.core.intents import Leave
 from agent_workbench.core.session_request import SessionEnd, TaskOutcome, TaskOutcomeKind
@@ -61,8 +61,7 @@ class UnattendedRun:
 
         A parked task keeps its session, so that the others need another one.
         """
-        from agent_workbench.core.history.session_choice import unfinished_tasks
-        from agent_workbench.engine.session.outcomes import OF_TASKS, settled, sum_up, taken_outcome
+        from agent_workbench.engine.session.unattended import OF_TASKS, settled, sum_up, taken_outcome
 
         sessions, plans = await asyncio.to_thread(repo.sessions, settings), repo.plans(settings)
         inbox = await asyncio.to_thread(repo.inbox, settings)
@@ -106,7 +105,6 @@ class UnattendedRun:
 
         Raises `PlanError`, and `LockedError` if another session works on the first of the tasks.
         """
-        from agent_workbench.core.history.session_choice import was_killed_when_done
         from agent_workbench.engine.session.unattended import all_done, already_done
         from agent_workbench.engine.task.task_start import check_startable
 

@@ -30,7 +30,7 @@ def execute(options: argparse.Namespace) -> int:
     if not options.headless:
         check_terminal("agent demo", "`agent demo --headless` works without one")
     from agent_workbench.api.set_up import write_demo
-    from agent_workbench.core.history.session_choice import SessionQuery
+    from agent_workbench.core.history.summaries import SessionQuery
     from agent_workbench.core.proposal_kinds import opened_by
 
     folder = options.folder or Path(tempfile.mkdtemp(prefix="agent-demo-")) / "shop"

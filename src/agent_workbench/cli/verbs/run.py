@@ -22,7 +22,7 @@ from agent_workbench.core.text.sanitizer import sanitize
 
 if TYPE_CHECKING:
     from agent_workbench.core.events import Recorded
-    from agent_workbench.core.history.session_choice import SessionQuery
+    from agent_workbench.core.history.summaries import SessionQuery
     from agent_workbench.core.ids import SessionId, TaskId
 
 
@@ -64,7 +64,7 @@ def add_print_flags(verb: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Run the tasks; the exit code distinguishes done, failed, parked and defects."""
-    from agent_workbench.core.history.session_choice import SessionQuery
+    from agent_workbench.core.history.summaries import SessionQuery
 
     words = task_words(options, "agent run")
     if bool(words) + bool(options.task) + options.all != 1:

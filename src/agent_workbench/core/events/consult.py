@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from agent_workbench.core.consult_attempts import ConsultAttempt
+from agent_workbench.core.consult_requests import ConsultAttempt
 from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.tools.spec import ToolSpec

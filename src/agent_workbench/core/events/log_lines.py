@@ -1,6 +1,6 @@
 """Events as single lines of a log. Events without interest for a person have none."""
 
-from agent_workbench.core.approval_modes import mode_label
+from agent_workbench.core.approval_rules import mode_label
 from agent_workbench.core.checks.results import all_passed
 from agent_workbench.core.events import (
     AbortAsked,

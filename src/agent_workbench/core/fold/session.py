@@ -4,8 +4,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from agent_workbench.core.approval_modes import ActiveMode
-from agent_workbench.core.approval_rules import RuleScope, StoredRule
+from agent_workbench.core.approval_rules import ActiveMode, RuleScope, StoredRule
 from agent_workbench.core.events import (
     ApprovalChanged,
     EndpointChosen,

@@ -8,8 +8,14 @@ from msgspec.structs import replace
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.events import ModelAnswered, PatchApplied, TaskCommitted, TaskMerged
 from agent_workbench.core.fold import fold_all
-from agent_workbench.core.history.anchors import Anchor, anchor_lines, read_trailers
-from agent_workbench.core.history.journal_proof import JournalProof, Proof, VerifyReport
+from agent_workbench.core.history.journal_proof import (
+    Anchor,
+    JournalProof,
+    Proof,
+    VerifyReport,
+    anchor_lines,
+    read_trailers,
+)
 from agent_workbench.core.history.signed_approvals import contradictions
 from agent_workbench.core.ids import CommitId, ProposalId, SessionId, TaskId
 from agent_workbench.core.patch.application import apply_patch

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_workbench.core.approval_modes import decided_in
-from agent_workbench.core.approval_rules import rule_allows
+from agent_workbench.core.approval_rules import decided_in, rule_allows
 from agent_workbench.core.events import ModeChanged, Recorded, SessionConfigured
 from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.plan import Task

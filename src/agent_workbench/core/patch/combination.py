@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
-from agent_workbench.core.patch.alignment import shared_blocks
-from agent_workbench.core.patch.comparison import CONTEXT_LINES
+from agent_workbench.core.patch.comparison import CONTEXT_LINES, shared_blocks
 from agent_workbench.core.patch.values import FileOperation, FilePatch, Hunk, HunkLine, LineKind, Patch, hunk_ids
 
 MODES = (0o100644, 0o100755)

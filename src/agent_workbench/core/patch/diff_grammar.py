@@ -14,14 +14,21 @@ from math import comb
 from msgspec import Struct, field
 
 from agent_workbench.core.errors import PatchError
+from agent_workbench.core.patch import grammar_rules as spelling
 from agent_workbench.core.patch import hunk_rules as hunks
-from agent_workbench.core.patch import name_spelling as spelling
-from agent_workbench.core.patch.grammar_rules import GrammarRules, Trie, TrieRules, with_text
+from agent_workbench.core.patch.grammar_rules import (
+    LETTERS,
+    GrammarRules,
+    Pattern,
+    Trie,
+    TrieRules,
+    literal,
+    spelled_anew,
+    with_text,
+)
 from agent_workbench.core.patch.hunk_rules import EditableFile, HunkRules
-from agent_workbench.core.patch.name_spelling import LETTERS, Pattern, spelled_anew
 from agent_workbench.core.patch.paths import check_path, fold_path
 from agent_workbench.core.patch.values import NO_NEWLINE, PatchBounds
-from agent_workbench.core.text.gbnf import literal
 
 _MAX_SHORT = 23
 """Files whose rules have a name that begins with a capital alone; `X`, `Y` and `Z` are for others."""

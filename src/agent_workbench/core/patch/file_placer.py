@@ -7,10 +7,17 @@ from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.diff_targets import Target
 from agent_workbench.core.patch.file_lines import FileLines, LineEdit, is_trivial
 from agent_workbench.core.patch.hunk_bodies import WrittenHunk, WrittenLine
-from agent_workbench.core.patch.hunk_edits import PieceEdit, edits_of
 from agent_workbench.core.patch.hunk_locator import Locator, PieceCandidates, contradicts, may_mark_another
 from agent_workbench.core.patch.hunk_mismatch import piece_name, position_error
-from agent_workbench.core.patch.hunk_pieces import EDGE_LINES, Doubt, HunkPiece, Placement, piece_of
+from agent_workbench.core.patch.hunk_pieces import (
+    EDGE_LINES,
+    Doubt,
+    HunkPiece,
+    PieceEdit,
+    Placement,
+    edits_of,
+    piece_of,
+)
 from agent_workbench.core.patch.paths import shown
 
 _PLACES_NAMED = 5

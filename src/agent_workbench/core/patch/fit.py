@@ -8,11 +8,17 @@ from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.application import apply_patch
 from agent_workbench.core.patch.constrained_placement import place_constrained, with_positions
 from agent_workbench.core.patch.diff_targets import Target
-from agent_workbench.core.patch.diff_validation import check_text, checked_patch
 from agent_workbench.core.patch.file_lines import FileLines
 from agent_workbench.core.patch.file_placer import FilePlacer
 from agent_workbench.core.patch.hunk_pieces import is_unsigned
-from agent_workbench.core.patch.patch_reader import ConstrainedDiff, DiffReading, DiffReadings, file_patch
+from agent_workbench.core.patch.patch_reader import (
+    ConstrainedDiff,
+    DiffReading,
+    DiffReadings,
+    check_text,
+    checked_patch,
+    file_patch,
+)
 from agent_workbench.core.patch.values import FileChange, FileContent, FileOperation, Patch, PatchBounds
 
 Preimages = Mapping[str, FileContent | None]

@@ -10,12 +10,13 @@ from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.file_lines import FileLines, is_trivial, key_of
 from agent_workbench.core.patch.fuzzy_placement import MARGIN, placements_at, search
 from agent_workbench.core.patch.hunk_bodies import WrittenLine
-from agent_workbench.core.patch.hunk_edits import PieceEdit, edits_of
 from agent_workbench.core.patch.hunk_mismatch import applied_line, piece_name, position_error
 from agent_workbench.core.patch.hunk_pieces import (
     Doubt,
     HunkPiece,
+    PieceEdit,
     Placement,
+    edits_of,
     is_unsigned,
     split_at_dots,
     without_mark,

@@ -1,4 +1,4 @@
-"""Pieces of hunks to be placed, and their placements in a file."""
+"""Pieces of hunks to be placed, their placements in a file, and the edits that follow where these are certain."""
 
 import re
 from collections.abc import Sequence
@@ -156,3 +156,165 @@ def is_dots(line: WrittenLine) -> bool:
 def is_unsigned(lines: Sequence[WrittenLine]) -> bool:
     """Return True if any line has no sign."""
     return any(line.sign == UNSIGNED for line in lines)
+
+
+class PieceEdit(Struct, frozen=True):
+    """Replacement of lines `start` to `end` (exclusive) of the file by the lines `added`."""
+
+    start: int
+    end: int
+    added: tuple[WrittenLine, ...]
+
+
+def edits_of(placement: Placement, file: FileLines, *, settle: bool = False) -> tuple[PieceEdit, ...]:
+    """Return the edits of a placement; raise `Doubt` if the position of an added line is not certain.
+
+    `settle`: the number of context lines may decide on which side of a change a lost line was.
+    """
+    edits = []
+    lines = placement.new_lines
+    at = 0
+    seen = 0
+    while at < len(lines):
+        if lines[at].is_context:
+            seen += 1
+            at += 1
+            continue
+        end = at
+        while end < len(lines) and not lines[end].is_context:
+            end += 1
+        block = lines[at:end]
+        removed = sum(line.sign == "-" for line in block)
+        edits.append(_edit(_ChangedLines(placement, file, block, at, end, seen, seen + removed), settle=settle))
+        seen += removed
+        at = end
+    return tuple(edits)
+
+
+class _ChangedLines(Struct, frozen=True):
+    """Consecutive changed lines: `first` to `last` of the lines of the piece, `old` to `old_end` of its old lines."""
+
+    placement: Placement
+    file: FileLines
+    lines: tuple[WrittenLine, ...]
+    first: int
+    last: int
+    old: int
+    old_end: int
+
+    @property
+    def before(self) -> int | None:
+        """The index in the file of the old line before the block."""
+        return self.placement.at[self.old - 1] if self.old else None
+
+    @property
+    def behind(self) -> int | None:
+        """The index in the file of the old line after the block."""
+        return self.placement.at[self.old_end] if self.old_end < len(self.placement.at) else None
+
+
+def _edit(block: _ChangedLines, *, settle: bool) -> PieceEdit:
+    at = block.placement.at
+    added = tuple(line for line in block.lines if line.sign == "+")
+    places = at[block.old : block.old_end]
+    if places and places[-1] - places[0] != len(places) - 1:
+        raise Doubt("other lines stand between the removed ones")
+    if not added:
+        return PieceEdit(places[0], places[-1] + 1, ())
+    leads, trails = block.lines[0].sign == "+", block.lines[-1].sign == "+"
+    if places:
+        start, end = places[0], places[-1] + 1
+        if leads:
+            _check_before(block, start, settle=settle)
+        if trails:
+            _check_behind(block, end, settle=settle)
+        return PieceEdit(start, end, added)
+    return _insertion(block, added, settle=settle)
+
+
+def _insertion(block: _ChangedLines, added: tuple[WrittenLine, ...], *, settle: bool) -> PieceEdit:
+    start = block.before + 1 if block.before is not None else block.behind
+    if start is None:
+        if len(block.file):
+            raise Doubt("a hunk that only adds lines does not say where")
+        return PieceEdit(0, 0, added)
+    if block.before is not None and block.behind is not None and block.before + 1 != block.behind:
+        # The header counts the lost line. The side that is one line short tells where it was.
+        if not (settle and block.placement.counts_lost):
+            raise Doubt("a lost line may have stood before or behind the added ones")
+        start = block.before + 1 if _balanced(block, before=False) else block.behind
+        if start == block.behind and not _balanced(block, before=True):
+            raise Doubt("a lost line may have stood before or behind the added ones")
+        return PieceEdit(start, start, added)
+    _check_before(block, start, settle=False)
+    _check_behind(block, start, settle=False)
+    return PieceEdit(start, start, added)
+
+
+def _check_before(block: _ChangedLines, start: int, *, settle: bool) -> None:
+    """Raise `Doubt` if a line may be lost between the added lines and the context before them."""
+    if not block.old:
+        _check_new(block, max(start - len(block.lines), 0), start)
+        # The header of a hunk at the beginning would say so.
+        says = block.placement.piece.consistent and block.placement.piece.start == start
+        if (
+            not says
+            and not block.placement.piece.after_dots
+            and _may_lack(start, block.placement.new_lines[::-1], block)
+        ):
+            raise Doubt("a line may be lost between the file's beginning and the added ones")
+    elif block.before != start - 1 and not (settle and _balanced(block, before=True)):
+        raise Doubt("a lost line may have stood before or behind the added ones")
+
+
+def _check_behind(block: _ChangedLines, end: int, *, settle: bool) -> None:
+    """Raise `Doubt` if a line may be lost between the added lines and the context after them."""
+    if block.old_end == len(block.placement.at):
+        _check_new(block, end, end + len(block.lines))
+        left = len(block.file) - end
+        if not block.placement.piece.before_dots and _may_lack(left, block.placement.new_lines, block):
+            raise Doubt("a line may be lost between the added ones and the file's end")
+    elif block.behind != end and not (settle and _balanced(block, before=False)):
+        raise Doubt("a lost line may have stood before or behind the added ones")
+
+
+def _check_new(block: _ChangedLines, start: int, end: int) -> None:
+    """Raise `Doubt` if these lines of the file equal the added ones: the diff may be applied already."""
+    if all(line.sign == "+" for line in block.lines):
+        added = [key_of(line.text) for line in block.lines]
+        if any(added) and block.file.keys[start:end] == added:
+            raise Doubt("it seems to be applied already: the lines that it adds stand there")
+
+
+def _may_lack(distance: int, lines: tuple[WrittenLine, ...], block: _ChangedLines) -> bool:
+    """Return True if a hunk without context on one side may have lost a line at that edge of the file.
+
+    `distance` is the number of lines up to the edge. Diffs usually have three lines of context: if the other side and
+    the lines up to the edge are three together, the latter may be lost context.
+    """
+    heads = next((at for at, line in enumerate(lines) if not line.is_context), 0)
+    # In a block that replaces lines, a line may be lost whatever the context on the other side.
+    is_only = heads + len(block.lines) == len(lines) and all(line.sign == "+" for line in block.lines)
+    if is_only and heads >= EDGE_LINES:
+        return False  # The other side is complete, so the added lines follow it directly.
+    if 0 < distance <= block.placement.piece.missing:
+        return True
+    # A diff without any context has lost none.
+    return distance == 1 and (heads == EDGE_LINES - 1 if is_only else heads > 0)
+
+
+def _balanced(block: _ChangedLines, *, before: bool) -> bool:
+    """Return True if the lost line belongs to the context at this end of the hunk.
+
+    Diffs usually have three lines of context on both sides. With three on one side and two on the other, the shorter
+    side lost one.
+    """
+    placement = block.placement
+    if placement.start == 0 if before else placement.end == len(block.file):
+        return False
+    lines = block.placement.new_lines
+    heads = next((at for at, line in enumerate(lines) if not line.is_context), 0)
+    tails = next((at for at, line in enumerate(reversed(lines)) if not line.is_context), 0)
+    outer = heads == block.first if before else len(lines) - tails == block.last
+    short, whole = (heads, tails) if before else (tails, heads)
+    return outer and (short, whole) == (EDGE_LINES - 1, EDGE_LINES)

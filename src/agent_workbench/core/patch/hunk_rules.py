@@ -12,9 +12,8 @@ from collections.abc import Collection, Iterator, Sequence
 from msgspec import Struct, field
 
 from agent_workbench.core.patch.file_lines import FileLines
-from agent_workbench.core.patch.grammar_rules import GrammarRules, Trie, TrieRules, with_text
+from agent_workbench.core.patch.grammar_rules import GrammarRules, Trie, TrieRules, literal, with_text
 from agent_workbench.core.patch.values import NO_NEWLINE, FileContent
-from agent_workbench.core.text.gbnf import literal
 
 MAX_SHARED_LINES = 16
 """The largest number of lines that two runs may share before they differ; longer ones are not followed."""

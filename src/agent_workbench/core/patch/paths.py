@@ -1,13 +1,14 @@
-"""Paths in diffs: which are allowed, collide on some file systems, are similar, or match a glob."""
+"""Paths in diffs: allowed, special, colliding on some file systems, similar, or matching a glob."""
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from difflib import SequenceMatcher, get_close_matches
 from fnmatch import fnmatchcase
 from itertools import islice
 
 from agent_workbench.core.errors import PatchError
+from agent_workbench.core.patch.values import FileOperation, FilePatch, Patch
 
 # HFS+ ignores these characters when it compares names (next_hfs_char in git's utf8.c).
 _IGNORED_BY_HFS = re.compile("[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]")
@@ -21,6 +22,66 @@ _MAX_PATH_BYTES = 4096
 # The comparison takes a second for this many paths; most repositories have fewer.
 _MOST_COMPARED = 20_000
 _LIKE_ENOUGH = 0.7
+
+SPECIAL_GLOBS = (
+    # configuration of git
+    "**/.gitattributes",
+    "**/.gitmodules",
+    "**/.lfsconfig",
+    # configuration of the workbench
+    "**/.agent.yml",
+    "**/.agent.yaml",
+    "**/agent-workbench/settings.yml",
+    "**/agent-workbench/rules.yaml",
+    "skills/**",
+    "tasks/**",
+    # instructions for agents
+    "**/agents.md",
+    "**/agents.override.md",
+    "**/claude.md",
+    "**/claude.local.md",
+    # environment of programs
+    "**/.env.*",
+    "**/.envrc",
+    # run by a forge or a hook manager
+    ".github/**",
+    ".gitlab/**",
+    "**/.gitlab-ci.yml",
+    "**/.gitlab-ci.yaml",
+    ".gitea/**",
+    ".forgejo/**",
+    ".woodpecker/**",
+    ".woodpecker.yml",
+    ".woodpecker.yaml",
+    ".circleci/**",
+    ".buildkite/**",
+    ".ci/**",
+    ".drone.yml",
+    ".travis.yml",
+    ".cirrus.yml",
+    "appveyor.yml",
+    ".appveyor.yml",
+    "azure-pipelines.yml",
+    "azure-pipelines.yaml",
+    "bitbucket-pipelines.yml",
+    "**/jenkinsfile",
+    "**/jenkinsfile.*",
+    ".pre-commit-config.yaml",
+    ".husky/**",
+    "lefthook.yml",
+    "lefthook.yaml",
+    ".lefthook.yml",
+    ".lefthook.yaml",
+    ".build.yml",
+    ".builds/**",
+    ".semaphore/**",
+    # run by an editor that opens the folder
+    ".vscode/**",
+    ".devcontainer/**",
+    ".devcontainer.json",
+)
+USUAL_GLOBS = ("**/.env.example", "**/.env.sample", "**/.env.template")
+"""Exceptions from `SPECIAL_GLOBS`: templates without values."""
 
 
 def shown(text: str, limit: int = 200) -> str:
@@ -192,3 +253,26 @@ def _parts(pattern: str) -> list[str]:
 def _any_number(reached: list[bool], least: int) -> list[bool]:
     first = reached.index(True) + least if True in reached else len(reached)
     return [index >= first for index in range(len(reached))]
+
+
+def special_paths(patch: Patch, also: Collection[str] = ()) -> tuple[str, ...]:
+    """Return the paths that need a second confirmation, in the order of the patch and without duplicates.
+
+    These are settings of git and of the workbench, CI files, skills, tasks, instructions for agents and environment
+    files. Every spelling that some file system treats as the same name counts. Deleted and renamed files are special
+    too; a rename has two paths. So are those of `also`.
+    """
+    paths = ((file, path) for file in patch.files for path in (file.old_path, file.path))
+    found = (path for file, path in paths if path in also or _is_special(file, path))
+    return tuple(dict.fromkeys(found))
+
+
+def _is_special(file: FilePatch, path: str) -> bool:
+    if file.operation in {FileOperation.DELETE, FileOperation.RENAME}:
+        return True
+    folded = fold_path(path)
+    return _matches(folded, SPECIAL_GLOBS) and not _matches(folded, USUAL_GLOBS)
+
+
+def _matches(path: str, globs: tuple[str, ...]) -> bool:
+    return any(matches_glob(path, each) for each in globs)

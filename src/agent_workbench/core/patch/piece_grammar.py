@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from agent_workbench.core.patch import name_spelling
+from agent_workbench.core.patch import grammar_rules
 from agent_workbench.core.patch.file_piece import FilePiece
-from agent_workbench.core.patch.grammar_rules import GrammarRules
+from agent_workbench.core.patch.grammar_rules import GrammarRules, literal
 from agent_workbench.core.patch.rewritten_pieces import NEW_FILE, PIECE, fence_for
-from agent_workbench.core.text.gbnf import literal
 
 LEAST_LINES, GROWTH = 60, 2
 """An answer may have this many lines more than this multiple of the piece that it rewrites."""
@@ -31,7 +30,7 @@ def piece_rules(pieces: Sequence[FilePiece], names: Sequence[str], name_rules: S
     # One piece in an answer: a small model goes on with files that nobody asked for where it may. Imports may follow
     # the piece that needs them.
     one = rules.add(" | ".join(ways))
-    return (f"pieces ::= {one}", *rules.lines, *name_rules, *(name_spelling.COMMON if names else ()))
+    return (f"pieces ::= {one}", *rules.lines, *name_rules, *(grammar_rules.COMMON if names else ()))
 
 
 def _number(piece: FilePiece) -> int:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.diff_text import hunk_line_text, patch_stat, render_patch
 from agent_workbench.core.patch.hunk_bodies import read_lines
-from agent_workbench.core.patch.special import special_paths
+from agent_workbench.core.patch.paths import special_paths
 from agent_workbench.core.patch.values import (
     FileOperation,
     FilePatch,

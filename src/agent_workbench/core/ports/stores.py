@@ -12,8 +12,7 @@ from msgspec import Struct
 from agent_workbench.core.database_report import Backlog
 from agent_workbench.core.events import Event, Recorded
 from agent_workbench.core.history.journal_proof import VerifyReport
-from agent_workbench.core.history.session_choice import SessionQuery
-from agent_workbench.core.history.summaries import SessionSummary
+from agent_workbench.core.history.summaries import SessionQuery, SessionSummary
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxDecision, Reference
 

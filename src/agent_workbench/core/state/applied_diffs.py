@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from agent_workbench.core.approval_modes import is_foreign
+from agent_workbench.core.approval_rules import is_foreign
 from agent_workbench.core.checks.judges import only_new_tests_fail
 from agent_workbench.core.checks.results import CheckPurpose, CheckResult
 from agent_workbench.core.errors import PatchError

@@ -6,8 +6,7 @@ from enum import StrEnum
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from agent_workbench.core.approval_modes import ActiveMode
-from agent_workbench.core.approval_rules import StoredRule
+from agent_workbench.core.approval_rules import ActiveMode, StoredRule
 from agent_workbench.core.checks.judges import Judges, excused_suite
 from agent_workbench.core.checks.results import CheckPurpose, CheckResult, acceptable
 from agent_workbench.core.events import (

@@ -2,7 +2,7 @@
 
 from msgspec import Struct, field
 
-from agent_workbench.core.consult_log import MESSAGE_CHARS, LogEntry
+from agent_workbench.core.consult_requests import MESSAGE_CHARS, LogEntry
 from agent_workbench.core.events import (
     ActionDecided,
     ChatReplied,

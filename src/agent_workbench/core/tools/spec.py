@@ -8,8 +8,7 @@ from agent_workbench.core.errors import JournalError
 from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.text.sanitizer import sanitize_line, without_chat_markers
-from agent_workbench.core.tools.schema import SchemaReading, read_schema
-from agent_workbench.core.tools.schema_keywords import SchemaError
+from agent_workbench.core.tools.schema import SchemaError, SchemaReading, read_schema
 
 BUILTIN = "builtin"
 MCP = "mcp:"

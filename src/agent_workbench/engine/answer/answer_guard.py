@@ -11,7 +11,7 @@ from agent_workbench.core.model import AnswerItem, ModelRequest, StopCause, Text
 from agent_workbench.core.text.repetition import Repetition, RepetitionDetector
 from agent_workbench.core.tools.spec import ToolSpec
 from agent_workbench.engine.answer.step_protocol import second_step
-from agent_workbench.engine.runtime.text_limits import clip_line
+from agent_workbench.engine.runtime.budget import clip_line
 
 _BLOCK_CHARS = 60
 # Signs of a diff: with them a line of the prompt is copied into an answer.

@@ -11,8 +11,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from agent_workbench.core.patch.grammar_rules import GrammarRules, Trie, TrieRules, with_text
-from agent_workbench.core.text.gbnf import literal
+from agent_workbench.core.patch.grammar_rules import GrammarRules, Trie, TrieRules, literal, with_text
 from agent_workbench.core.tools.arguments import MAX_INTEGER, Choices
 from agent_workbench.core.tools.schema import MAX_TEXT
 from agent_workbench.core.tools.shapes import (

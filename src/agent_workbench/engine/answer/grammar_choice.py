@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.events import FAILING_FIRST, ContextCompacted, Recorded
 from agent_workbench.core.model import Purpose
-from agent_workbench.core.patch.alignment import shared_blocks
+from agent_workbench.core.patch.comparison import shared_blocks
 from agent_workbench.core.patch.diff_grammar import EditScope, diff_rules, new_file_rules
 from agent_workbench.core.patch.file_lines import FileLines
 from agent_workbench.core.patch.file_piece import FilePiece, locate
@@ -20,8 +20,7 @@ from agent_workbench.core.patch.paths import fold_path, matches_glob, takes_plac
 from agent_workbench.core.patch.piece_grammar import piece_rules
 from agent_workbench.core.patch.values import FileContent, PatchBounds
 from agent_workbench.core.repo.retrieval import Chunk
-from agent_workbench.core.state.event_chunks import sent_chunks
-from agent_workbench.core.state.file_pieces import offered_pieces
+from agent_workbench.core.state.file_pieces import offered_pieces, sent_chunks
 from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.core.state.steps import newest_steps
 from agent_workbench.core.tools.arguments import Choices

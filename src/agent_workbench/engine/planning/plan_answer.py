@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Plan, Task, next_id
-from agent_workbench.core.task_needs import Intent, Needs
+from agent_workbench.core.task_estimates import Intent, Needs
 from agent_workbench.core.text.amounts import quoted
 from agent_workbench.core.yaml_documents import is_clean
 

@@ -24,7 +24,7 @@ from agent_workbench.core.proposals import KEEP_CHANGES, HunkVerdict, Proposal, 
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.applied_diffs import adds_failing_tests
 from agent_workbench.core.state.steps import Step, newest_steps
-from agent_workbench.engine.runtime.text_limits import clip
+from agent_workbench.engine.runtime.budget import clip
 
 NAMED_TESTS = 5
 

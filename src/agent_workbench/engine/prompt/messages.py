@@ -28,8 +28,14 @@ from agent_workbench.core.events import (
     StepUndone,
 )
 from agent_workbench.core.model import Message, Purpose, Role
-from agent_workbench.core.state.event_chunks import LEAVES_OUT, begins_prompts, chunks_shown_by, pieces_shown_by
-from agent_workbench.core.state.file_pieces import offered_pieces, offers_pieces
+from agent_workbench.core.state.file_pieces import (
+    LEAVES_OUT,
+    begins_prompts,
+    chunks_shown_by,
+    offered_pieces,
+    offers_pieces,
+    pieces_shown_by,
+)
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.engine.prompt.attempts import AttemptCollector, reflexion_request
 from agent_workbench.engine.prompt.parts import (

@@ -26,7 +26,7 @@ from agent_workbench.core.patch.rewritten_pieces import fence_for
 from agent_workbench.core.repo.import_lines import IMPORTS
 from agent_workbench.core.repo.repo_map import RepoMap
 from agent_workbench.core.repo.retrieval import Chunk
-from agent_workbench.core.state.event_chunks import LEAVES_OUT, chunks_shown_by
+from agent_workbench.core.state.file_pieces import LEAVES_OUT, chunks_shown_by
 from agent_workbench.engine.note_search import HEADING, note_text
 from agent_workbench.engine.prompt.prompt_text import (
     FOUND,
@@ -44,7 +44,7 @@ from agent_workbench.engine.prompt.prompt_text import (
 from agent_workbench.engine.prompt.shortened_steps import shortened_steps
 from agent_workbench.engine.prompt.step_history import without_summaries
 from agent_workbench.engine.prompt.task_text import assignment, instructions_texts, map_text, skill_text
-from agent_workbench.engine.runtime.text_limits import clip
+from agent_workbench.engine.runtime.budget import clip
 
 CODE, PINNED, SKILL, KNOWLEDGE = "code", "pinned", "skill", "knowledge"
 """Names of the parts with found and pinned code, skills and found notes; each goes on with its place or name."""

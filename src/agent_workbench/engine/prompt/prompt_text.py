@@ -31,7 +31,7 @@ from agent_workbench.core.proposals import (
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.tools.arguments import example, properties_of
 from agent_workbench.core.tools.spec import ToolSpec
-from agent_workbench.engine.runtime.text_limits import clip, clip_line
+from agent_workbench.engine.runtime.budget import clip, clip_line
 
 RULES = """\
 You work on one task in a git repository, one step at a time. Each of your messages is exactly one step:

@@ -20,7 +20,7 @@ from agent_workbench.core.events import (
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import COMPACT, Verdict, is_person
 from agent_workbench.core.repo.retrieval import Chunk
-from agent_workbench.core.state.event_chunks import pieces_shown_by
+from agent_workbench.core.state.file_pieces import pieces_shown_by
 from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.core.state.steps import decisions_of, newest_steps
 

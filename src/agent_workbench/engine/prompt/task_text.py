@@ -9,7 +9,7 @@ from agent_workbench.core.plan import Budget, Constraints, PathScope
 from agent_workbench.core.repo.repo_map import RepoMap
 from agent_workbench.core.task_words import stated_goal
 from agent_workbench.engine.prompt.prompt_text import quoted
-from agent_workbench.engine.runtime.text_limits import clip
+from agent_workbench.engine.runtime.budget import clip
 
 SKILLS_FIRST = 3
 """Version of the prompt texts from which on skills stand before the task, and the task tells its limits."""

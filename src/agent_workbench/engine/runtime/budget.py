@@ -1,4 +1,4 @@
-"""Budget and limits of a task, and what is left of them for the next answer."""
+"""Budget and limits of a task, what is left of them for the next answer, and limits on the length of texts."""
 
 from agent_workbench.core.settings import Limits
 from agent_workbench.core.state.session_state import Phase, TaskRun
@@ -66,3 +66,18 @@ def dollars_left(run: TaskRun) -> float | None:
     """Return the dollars left for answers, None if the budget has no bound."""
     budget = run.definition.budget.dollars
     return None if budget is None else max(0.0, budget - run.dollars)
+
+
+def clip(text: str, limit_chars: int) -> str:
+    """Return `text` in about `limit_chars` characters: its head and tail, the cut stated."""
+    if len(text) <= limit_chars:
+        return text
+    head = limit_chars * 2 // 3
+    rest = limit_chars - head
+    return f"{text[:head]}\n… {len(text) - limit_chars} characters cut …\n{text[-rest:]}"
+
+
+def clip_line(text: str, limit_chars: int) -> str:
+    """Return `text` on one line of at most `limit_chars` characters, its white space joined."""
+    line = " ".join(text.split())
+    return line if len(line) <= limit_chars else f"{line[: limit_chars - 1]}…"

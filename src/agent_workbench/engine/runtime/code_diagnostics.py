@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agent_workbench.core.approval_modes import is_foreign
+from agent_workbench.core.approval_rules import is_foreign
 from agent_workbench.core.checks.language_servers import Diagnostic, permitted_servers
 from agent_workbench.core.events import PatchApplied
 from agent_workbench.core.ports.tools import AppliedDiff

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from agent_workbench.core.consult_attempts import EndpointTier
+from agent_workbench.core.consult_requests import EndpointTier
 from agent_workbench.core.database_report import Backlog
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.live import (

@@ -1,7 +1,7 @@
-"""The interface of a tool to the engine: a draft before the decision, a result after it, and the tools of a session."""
+"""The interface of a tool: a draft before the decision, a result after it; and the base of built-in tools."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -16,14 +16,21 @@ from agent_workbench.core.errors import (
 )
 from agent_workbench.core.events import ActionResult, Event
 from agent_workbench.core.patch.values import FileChange
-from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.proposals import KINDS, Proposal
 from agent_workbench.core.repo.retrieval import Chunk
-from agent_workbench.core.tools.arguments import Arguments, Choices
+from agent_workbench.core.settings import Permission
+from agent_workbench.core.tools.arguments import (
+    Argument,
+    ArgumentFault,
+    Arguments,
+    Choices,
+    check_choices,
+    read_arguments,
+    schema_of,
+)
 from agent_workbench.core.tools.spec import ToolSpec
 from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
-
-if TYPE_CHECKING:
-    from agent_workbench.engine.runtime.tool_context import ToolContext
+from agent_workbench.engine.runtime.tool_context import ToolContext
 
 
 class ToolResult(Struct, frozen=True):
@@ -87,3 +94,39 @@ class Tools(Protocol):
 
 REFUSALS = (PatchError, WorkspaceError, ShellError, ConfigError, UsageError, RepoError, ToolError)
 """Errors that answer a call; after any other the session itself cannot go on."""
+
+
+class BuiltinTool(Struct, frozen=True):
+    """Base class with name, permission and arguments. Subclasses add `run`, and may override `draft` and `choices`.
+
+    `raw`: the model writes a unified diff instead of arguments, or pieces between fences if it is `fenced`.
+    """
+
+    name: str
+    summary: str
+    permission: Permission = Permission.READ
+    arguments: tuple[Argument, ...] = ()
+    raw: bool = False
+    fenced: bool = False
+
+    @property
+    def spec(self) -> ToolSpec:
+        """Spec of the tool: name, summary, permission and JSON schema."""
+        schema = "" if self.raw else schema_of(self.arguments)
+        return ToolSpec(self.name, self.summary, self.permission, schema, fenced=self.fenced)
+
+    async def choices(self, scope: TaskBounds, present: TaskFiles) -> Choices | None:
+        """Return no choices: every value that fits the schema is allowed."""
+        return {}
+
+    async def draft(self, context: ToolContext, arguments: Arguments, text: str) -> Proposal:
+        """Return the call as requested; raise `UsageError` for a value that is not among the choices."""
+        try:
+            check_choices(arguments, await self.choices(context.scope, context.files) or {})
+        except ArgumentFault as fault:
+            raise UsageError(str(fault)) from fault
+        return KINDS[self.permission](text=text)
+
+    def read(self, text: str) -> Arguments:
+        """Parse the arguments in the text of a proposal; raise `ArgumentFault`."""
+        return read_arguments(text, self.spec)

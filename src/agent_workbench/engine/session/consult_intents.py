@@ -9,8 +9,8 @@ from agent_workbench.core.outcomes import Accepted, NotesFound, Outcome, Refused
 from agent_workbench.engine.consult_context import consult_context
 from agent_workbench.engine.consultation import consult, purpose_of
 from agent_workbench.engine.note_offers import offer_notes, offer_rejections
+from agent_workbench.engine.runtime.budget import clip
 from agent_workbench.engine.runtime.session_context import SessionContext
-from agent_workbench.engine.runtime.text_limits import clip
 
 ERROR_CHARS = 20_000
 

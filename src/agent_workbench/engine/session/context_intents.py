@@ -21,8 +21,8 @@ from agent_workbench.engine.chat.chat_intents import REDACTED, say_in_chat
 from agent_workbench.engine.prompt.prompt_size import draft_prompt
 from agent_workbench.engine.prompt.prompt_text import CUT_CHARS
 from agent_workbench.engine.prompt.step_history import answers_since_compaction, shown_at
+from agent_workbench.engine.runtime.budget import clip
 from agent_workbench.engine.runtime.session_context import SessionContext
-from agent_workbench.engine.runtime.text_limits import clip
 from agent_workbench.engine.task.code_lookup import pin_mentions, pinned_chunk, read_code
 from agent_workbench.engine.task.skill_choice import change_skill
 

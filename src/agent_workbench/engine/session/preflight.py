@@ -19,11 +19,11 @@ from agent_workbench.core.repo.workspace import WorkspaceRequest
 from agent_workbench.core.repo_setup import proposal_lines
 from agent_workbench.core.session_request import SessionEnd
 from agent_workbench.core.state.session_state import SessionState
-from agent_workbench.engine.compact_tool import TOOL as COMPACT_TOOL
 from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.runtime.intent_queue import IntentQueue
 from agent_workbench.engine.runtime.publisher import UpdatePublisher
 from agent_workbench.engine.runtime.tool_context import Ports
+from agent_workbench.engine.summary_request import COMPACT_TOOL
 from agent_workbench.engine.tools.registry import ToolRegistry, builtin_tools
 
 INIT = "init"

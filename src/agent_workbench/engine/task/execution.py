@@ -24,11 +24,11 @@ from agent_workbench.engine.answer.repeated_calls import without_repeat
 from agent_workbench.engine.note_diff import moved_note
 from agent_workbench.engine.prompt.prompt_text import user_change_note
 from agent_workbench.engine.proposals import propose_draft, propose_merge, replace_proposal
+from agent_workbench.engine.runtime.budget import clip
 from agent_workbench.engine.runtime.code_diagnostics import find_diagnostics
 from agent_workbench.engine.runtime.publisher import TAIL_CHARS
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.stoppable import StoppedByUser
-from agent_workbench.engine.runtime.text_limits import clip
 from agent_workbench.engine.runtime.tool import REFUSALS, Tool, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.tools.check_runs import named_paths

@@ -22,8 +22,7 @@ from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.tool_context import ToolContext
 from agent_workbench.engine.task.code_lookup import pin_mentions
 from agent_workbench.engine.task.skill_choice import choose_skills
-from agent_workbench.engine.tools.check_runs import describe_checks
-from agent_workbench.engine.tools.check_tool import latest_failures
+from agent_workbench.engine.tools.check_runs import describe_checks, latest_failures
 
 MOST_OTHERS, MOST_TOKENS = 2, 1_200
 """Limits of the code in the first prompt: pieces of files that nothing names, and estimated tokens of all."""

@@ -7,12 +7,12 @@ from agent_workbench.core.events import Author, ContextFilled
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.engine.answer.model_request import observe_model, record_failure, send
-from agent_workbench.engine.full_context import is_exhausted, report_full_context
 from agent_workbench.engine.prompt.prompt_size import PromptDraft, draft_prompt, least_answer_tokens
 from agent_workbench.engine.prompt.scratchpad import too_long
 from agent_workbench.engine.recorder import Overtaken
 from agent_workbench.engine.runtime.budget import tokens_left
 from agent_workbench.engine.runtime.session_context import SessionContext
+from agent_workbench.engine.summary_request import is_exhausted, report_full_context
 from agent_workbench.engine.task.recovery import roll_back
 
 LEAST_ANSWER_TOKENS = 64

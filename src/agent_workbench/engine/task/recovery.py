@@ -25,11 +25,11 @@ from agent_workbench.core.proposals import COMPACT, Proposal
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import Phase, TaskRun
 from agent_workbench.core.state.steps import newest_steps
-from agent_workbench.engine.compact_tool import TOOL as COMPACT_TOOL
 from agent_workbench.engine.prompt.prompt_text import WHILE_RUNNING, user_change_note
 from agent_workbench.engine.prompt.repeated_lines import change_shown
 from agent_workbench.engine.prompt.scratchpad import write_closing_note
 from agent_workbench.engine.runtime.session_context import SessionContext
+from agent_workbench.engine.summary_request import COMPACT_TOOL
 from agent_workbench.engine.task.execution import take_checkpoint
 from agent_workbench.engine.tools.check_runs import describe_checks
 from agent_workbench.engine.tools.finish_tool import finish_summary

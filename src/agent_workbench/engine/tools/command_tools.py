@@ -9,13 +9,11 @@ from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.settings import BACKGROUND, RUN_COMMAND, Permission
 from agent_workbench.core.state.steps import newest_steps
 from agent_workbench.core.tools.arguments import Argument, ArgumentKind, Arguments, Choices
+from agent_workbench.engine.runtime.budget import clip
 from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
-from agent_workbench.engine.runtime.text_limits import clip
-from agent_workbench.engine.runtime.tool import ToolResult
+from agent_workbench.engine.runtime.tool import BuiltinTool, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
-from agent_workbench.engine.tools.builtin_tool import BuiltinTool
-from agent_workbench.engine.tools.check_runs import command_of, refuse_denied, run_command
-from agent_workbench.engine.tools.check_tool import Checks
+from agent_workbench.engine.tools.check_runs import Checks, command_of, refuse_denied, run_command
 
 OBSERVED_CHARS = 6_000
 

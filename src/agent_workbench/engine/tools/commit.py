@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 from agent_workbench.core.errors import UsageError, WorkspaceError
 from agent_workbench.core.events import TaskCommitted
-from agent_workbench.core.history.anchors import without_anchors
+from agent_workbench.core.history.journal_proof import without_anchors
 from agent_workbench.core.patch.diff_text import render_changes
 from agent_workbench.core.proposal_kinds import CommitProposal, FinishProposal
 from agent_workbench.core.proposals import COMMIT, END_UNCHANGED, TRAILER, Proposal
@@ -18,9 +18,8 @@ from agent_workbench.core.state.steps import decisions_of, newest_steps
 from agent_workbench.core.text.commit_subjects import SUBJECT_CHARS, CommitConvention, subject_problem
 from agent_workbench.core.tools.arguments import Arguments
 from agent_workbench.core.tools.spec import FINISH
-from agent_workbench.engine.runtime.tool import ToolResult
+from agent_workbench.engine.runtime.tool import BuiltinTool, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
-from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 from agent_workbench.engine.tools.finish_tool import commit_subject, finish_summary
 
 

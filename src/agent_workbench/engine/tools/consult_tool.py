@@ -16,12 +16,10 @@ from agent_workbench.core.text.sanitizer import without_chat_markers
 from agent_workbench.core.tools.arguments import Argument, ArgumentKind, Arguments, Choices
 from agent_workbench.engine.consult_context import ConsultContext
 from agent_workbench.engine.consultation import consult
-from agent_workbench.engine.runtime.budget import dollars_left
+from agent_workbench.engine.runtime.budget import clip, dollars_left
 from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
-from agent_workbench.engine.runtime.text_limits import clip
-from agent_workbench.engine.runtime.tool import ToolResult
+from agent_workbench.engine.runtime.tool import BuiltinTool, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
-from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 
 OBSERVED_CHARS = 6_000
 

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.events import ActionRejected, PlaybookFinished
-from agent_workbench.core.history.anchors import without_anchors
+from agent_workbench.core.history.journal_proof import without_anchors
 from agent_workbench.core.proposal_kinds import ReadProposal
 from agent_workbench.core.proposals import TRAILER, Proposal
 from agent_workbench.core.state.applied_diffs import lacks_test
@@ -15,9 +15,8 @@ from agent_workbench.core.text.commit_subjects import SUBJECT_CHARS, CommitConve
 from agent_workbench.core.tools.arguments import Argument, ArgumentKind, Arguments, read_arguments
 from agent_workbench.core.tools.spec import FINISH, ToolSpec, by_name
 from agent_workbench.engine.prompt.attempts import attempts
-from agent_workbench.engine.runtime.tool import ToolResult
+from agent_workbench.engine.runtime.tool import BuiltinTool, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
-from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 
 SUBJECT = "subject"
 SUBJECT_REFUSED = "the commit's subject"

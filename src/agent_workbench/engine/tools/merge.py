@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from agent_workbench.core.errors import UsageError, WorkspaceError
 from agent_workbench.core.events import TaskMerged
-from agent_workbench.core.history.anchors import without_anchors
+from agent_workbench.core.history.journal_proof import without_anchors
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.patch.diff_text import render_changes
 from agent_workbench.core.patch.values import FileChange
@@ -17,9 +17,8 @@ from agent_workbench.core.repo.workspace import MergeMethod, MergePreview, Merge
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.reviewed_files import commit_approved_by_user, reviewed_paths
 from agent_workbench.core.tools.arguments import Arguments
-from agent_workbench.engine.runtime.tool import ToolResult
+from agent_workbench.engine.runtime.tool import BuiltinTool, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
-from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 from agent_workbench.engine.tools.commit import approval_trailer
 
 DETACHED = "HEAD"

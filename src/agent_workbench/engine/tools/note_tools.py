@@ -10,9 +10,8 @@ from agent_workbench.core.tools.arguments import Argument, ArgumentKind, Argumen
 from agent_workbench.engine.note_diff import diff_notes, shown_title, write_notes
 from agent_workbench.engine.note_search import find_knowledge, note_text
 from agent_workbench.engine.prompt.scratchpad import notes_changed
-from agent_workbench.engine.runtime.tool import ToolResult
+from agent_workbench.engine.runtime.tool import BuiltinTool, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
-from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 
 MAX_TOKENS = 1_500
 

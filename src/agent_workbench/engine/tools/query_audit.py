@@ -1,16 +1,14 @@
 """Tool `query_audit`: the ends of tasks, decisions and costs of all sessions, at the model's request."""
 
 from agent_workbench.core.errors import ToolError
-from agent_workbench.core.history.audit_lines import page_lines
-from agent_workbench.core.history.audit_records import SUBJECTS, AnyQuery, query_about
+from agent_workbench.core.history.audit_records import SUBJECTS, AnyQuery, page_lines, query_about
 from agent_workbench.core.ports.audit_index import ask
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.tools.arguments import Argument, ArgumentKind, Arguments, Choices
+from agent_workbench.engine.runtime.budget import clip
 from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
-from agent_workbench.engine.runtime.text_limits import clip
-from agent_workbench.engine.runtime.tool import ToolResult
+from agent_workbench.engine.runtime.tool import BuiltinTool, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
-from agent_workbench.engine.tools.builtin_tool import BuiltinTool
 
 DAYS, ROWS = 30, 30
 OBSERVED_CHARS = 6_000

@@ -17,10 +17,9 @@ from agent_workbench.core.state.file_pieces import LEAST_LINES
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.tools.arguments import Argument, ArgumentKind, Arguments, Choices
 from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
-from agent_workbench.engine.runtime.tool import ToolResult
+from agent_workbench.engine.runtime.tool import BuiltinTool, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
-from agent_workbench.engine.tools.builtin_tool import BuiltinTool
-from agent_workbench.engine.tools.check_tool import latest_failures
+from agent_workbench.engine.tools.check_runs import latest_failures
 
 MAX_CHOICES = 400
 MAX_LINES = 400

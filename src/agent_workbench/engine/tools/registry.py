@@ -13,7 +13,7 @@ from agent_workbench.core.settings import BACKGROUND, RUN_COMMAND, TOOL_ALIASES
 from agent_workbench.core.tools.skill_tools import SKILL_SPECS
 from agent_workbench.core.tools.spec import MCP, ToolSpec, select_specs
 from agent_workbench.engine.runtime.tool import Tool
-from agent_workbench.engine.tools.check_tool import CHECKS_TOOL
+from agent_workbench.engine.tools.check_runs import CHECKS_TOOL
 from agent_workbench.engine.tools.commit import END_TOOL
 from agent_workbench.engine.tools.commit import TOOL as COMMIT_TOOL
 from agent_workbench.engine.tools.merge import TOOL as MERGE_TOOL
@@ -28,7 +28,7 @@ _OWN_SCHEMAS = frozenset(spec.input_schema for spec in SKILL_SPECS)
 """Schemas that come with the workbench: they are valid, and each check takes a process."""
 _FOR_THE_MODEL = (
     *("query_audit", "command_tools", "consult_tool", "finish_tool", "note_tools", "playbook_tools", "reading_tools"),
-    *("rewrite_tool", "write_diff"),
+    "write_diff",
 )
 """Modules with the built-in tools, which each lists as `TOOLS`."""
 _OWN: tuple[Tool, ...] = (CHECKS_TOOL, COMMIT_TOOL, END_TOOL, MERGE_TOOL, KEEP, EDITS_TOOL)

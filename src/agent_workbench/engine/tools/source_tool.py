@@ -20,9 +20,9 @@ from agent_workbench.core.tools.strict_json import (
     read_bounded_json,
     read_json,
 )
+from agent_workbench.engine.runtime.budget import clip
 from agent_workbench.engine.runtime.publisher import TAIL_CHARS
 from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
-from agent_workbench.engine.runtime.text_limits import clip
 from agent_workbench.engine.runtime.tool import ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
 

@@ -12,7 +12,7 @@ from agent_workbench.core.history.summaries import PastSessions
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.session_request import OpenMode, SessionRequest
-from agent_workbench.core.task_needs import Intent
+from agent_workbench.core.task_estimates import Intent
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.subjects.audit.view import audit_entries, audit_line
 from agent_workbench.tui.bars.bar import hint_line

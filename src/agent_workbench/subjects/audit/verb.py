@@ -23,10 +23,13 @@ from agent_workbench.core.history.audit_records import (
     CostQuery,
     DecisionQuery,
     check_query,
+    cost_text,
+    page_line,
+    page_rows,
 )
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.session_request import Invocation
-from agent_workbench.core.task_needs import Intent
+from agent_workbench.core.task_estimates import Intent
 
 
 def configure(verb: argparse.ArgumentParser) -> None:
@@ -68,7 +71,6 @@ def configure(verb: argparse.ArgumentParser) -> None:
 
 def answer(options: argparse.Namespace) -> int:
     """Print the records that fit all filters."""
-    from agent_workbench.core.history.audit_lines import cost_text, page_line, page_rows
     from agent_workbench.subjects.audit.calls import audit_answer
 
     query = _query(options)

@@ -12,9 +12,16 @@ from msgspec.structs import replace
 
 from agent_workbench.api.trusted_repo import repo_or_folder, say_nothing, trusted_repo
 from agent_workbench.bootstrap.repo_context import RepoContext, Say, find_repo
-from agent_workbench.core.consult_attempts import EndpointTier, PassRate, pass_rates
-from agent_workbench.core.consult_log import LogEntry
-from agent_workbench.core.consult_requests import ROOT, ConsultAnswer, ConsultRequest, checked_request
+from agent_workbench.core.consult_requests import (
+    ROOT,
+    ConsultAnswer,
+    ConsultRequest,
+    EndpointTier,
+    LogEntry,
+    PassRate,
+    checked_request,
+    pass_rates,
+)
 from agent_workbench.core.errors import LockedError, StorageError, WorkbenchError
 from agent_workbench.core.events import Event, Recorded
 from agent_workbench.core.live import Streaming
@@ -95,7 +102,7 @@ async def consult(
 
 async def _offer(invocation: Invocation, request: ConsultRequest, answer: ConsultAnswer) -> tuple[str, ...]:
     """Offer the notes in an answer, each to be taken or left by a person; return a remark about them."""
-    from agent_workbench.engine.consult_notes import proposed_notes
+    from agent_workbench.engine.consultation import proposed_notes
     from agent_workbench.subjects.knowledge.calls import park_notes
 
     notes = proposed_notes(request.skill, answer.text)
@@ -207,7 +214,7 @@ async def _open(repo: RepoContext, label: str, say: Say) -> OpenedLabel:
     """Open the session of a label; one that cannot be written is kept in memory, with a remark."""
     from agent_workbench.api.sessions.event_feed import EventFeed
     from agent_workbench.api.sessions.session_opening import open_session
-    from agent_workbench.core.history.session_choice import SessionQuery
+    from agent_workbench.core.history.summaries import SessionQuery
     from agent_workbench.engine.runtime.publisher import UpdatePublisher
 
     trusted = await asyncio.to_thread((await repo.trust()).is_trusted)
@@ -245,7 +252,7 @@ async def _entries(repo: RepoContext, settings: "Settings", label: str, but: str
 async def _task_entries(store: "SessionStore", session: "SessionSummary") -> tuple[LogEntry, ...]:
     """Return the log of the tasks of a session."""
     from agent_workbench.core.events import SessionStarted
-    from agent_workbench.engine.consult_notes import task_entries
+    from agent_workbench.engine.consultation import task_entries
 
     if not session.tasks:
         return ()

@@ -18,7 +18,7 @@ from agent_workbench.core.plan import Plan, TaskStatus
 from agent_workbench.core.ports.stores import SessionStore
 from agent_workbench.core.ports.task_queue import ENDED, QueuedTask
 from agent_workbench.core.session_request import Invocation
-from agent_workbench.core.task_needs import Needs
+from agent_workbench.core.task_estimates import Needs
 from agent_workbench.core.task_routing import unmet_needs
 from agent_workbench.core.workers import Fleet, WorkerPresence, WorkerRecord
 from agent_workbench.subjects.dispatch.approval_calls import PlanApprovals
@@ -290,7 +290,7 @@ class LocalPlanWork:
         from agent_workbench.api.sessions.event_feed import EventFeed
         from agent_workbench.api.sessions.session_opening import open_session
         from agent_workbench.core.events import Author, PlanRead, SessionLeft
-        from agent_workbench.core.history.session_choice import SessionQuery
+        from agent_workbench.core.history.summaries import SessionQuery
         from agent_workbench.engine.runtime.publisher import UpdatePublisher
 
         query = SessionQuery(fresh=True, label=LABEL)

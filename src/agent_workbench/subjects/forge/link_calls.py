@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from agent_workbench.api.trusted_repo import redactor_of
-from agent_workbench.core.approval_modes import local_person_reason
+from agent_workbench.core.approval_rules import local_person_reason
 from agent_workbench.core.fold import fold_all
 from agent_workbench.subjects.forge.issues import issue_of
 from agent_workbench.subjects.forge.view import ProposalComment, proposal_comment

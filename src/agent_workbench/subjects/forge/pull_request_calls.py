@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from agent_workbench.api.merge import unmerged_commit
 from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.core.errors import ConfigError, JournalError, TargetMoved, UsageError
-from agent_workbench.core.history.anchors import read_trailers
+from agent_workbench.core.history.journal_proof import read_trailers
 from agent_workbench.core.ids import CommitId, TaskId
 from agent_workbench.core.plan import Task
 from agent_workbench.core.ports.forge import ShownPullRequest

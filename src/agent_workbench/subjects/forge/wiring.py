@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def repo_forge(repo: "RepoContext", settings: "ForgeSettings") -> "tuple[Forge, ForgeRemote]":
     """Return the forge and its git repository; raise `ConfigError` if the token is missing. No request is sent."""
-    from agent_workbench.adapters.git.forge_push import ForgePush
+    from agent_workbench.adapters.git.remote_transport import ForgePush
     from agent_workbench.core.settings.worker import ForgeKind
     from agent_workbench.subjects.forge.gitea_adapter import GiteaForge
     from agent_workbench.subjects.forge.github_adapter import GithubForge

@@ -11,7 +11,7 @@ from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.bootstrap.stores import system_clock
 from agent_workbench.core.errors import StorageError, UsageError, WorkbenchError
 from agent_workbench.core.events import ActionResult, KnowledgeFound, OfferedNote
-from agent_workbench.core.history.session_choice import SessionQuery
+from agent_workbench.core.history.summaries import SessionQuery
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxFilter, Reference, reference_to
 from agent_workbench.core.knowledge import (

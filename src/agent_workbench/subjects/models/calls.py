@@ -146,7 +146,7 @@ def _is_file(path: str) -> bool:
 
 async def embedded_server(invocation: Invocation, say: Say) -> "EmbeddedServer":
     """Return an embedded server for the model file, not started. Raises `UsageError` if no file is named."""
-    from agent_workbench.adapters.llama_cpp.model_factory import embedded_server as server_for
+    from agent_workbench.adapters.llama_cpp.model_registry import embedded_server as server_for
     from agent_workbench.core.errors import UsageError
 
     repo, settings = await repo_or_folder(invocation, say)
@@ -228,7 +228,7 @@ async def ask_model(invocation: Invocation, prompt: str, named: str = "", say: S
     An address or a file is no name: who asks may be another program. Raises `UsageError`, `ModelError`.
     """
     from agent_workbench.core.model import Message, ModelRequest, Purpose, Role
-    from agent_workbench.engine.consult_endpoints import ask_once, endpoint_called
+    from agent_workbench.engine.consult_attempts import ask_once, endpoint_called
 
     repo, settings = await repo_or_folder(invocation, say)
     purpose = Purpose.EXECUTOR if named else Purpose.CONSULTANT

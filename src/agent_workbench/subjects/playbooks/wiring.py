@@ -11,7 +11,7 @@ from agent_workbench.bootstrap.skill_tools import hidden_files, skill_environmen
 from agent_workbench.core.session_request import Invocation
 
 if TYPE_CHECKING:  # loaded with a session
-    from agent_workbench.adapters.retrieval.shared_retrievers import SharedRetriever
+    from agent_workbench.adapters.retrieval.retriever import SharedRetriever
     from agent_workbench.core.ports.workspace import Shell
     from agent_workbench.core.settings import Settings
     from agent_workbench.subjects.playbooks.ansible_adapter import AnsiblePlaybooks, AnsiblePrograms
@@ -32,7 +32,7 @@ def playbooks(
     """
     from msgspec.structs import replace
 
-    from agent_workbench.adapters.retrieval.note_vectors import PLAYBOOKS
+    from agent_workbench.adapters.retrieval.folder_vectors import PLAYBOOKS
     from agent_workbench.subjects.playbooks.ansible_adapter import AnsiblePlaybooks, RunBounds
 
     vectors = retriever.note_vectors(str(root), PLAYBOOKS)

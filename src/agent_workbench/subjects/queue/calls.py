@@ -19,7 +19,7 @@ from agent_workbench.core.ports.repo_files import Plans
 from agent_workbench.core.ports.task_queue import ENDED, ProjectQueue, QueuedTask, QueueState
 from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.skills import choosable
-from agent_workbench.core.task_needs import Needs
+from agent_workbench.core.task_estimates import Needs
 from agent_workbench.core.task_routing import unmet_needs
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.core.workers import Fleet

@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # loaded by the verbs that need them
     from agent_workbench.core.settings import Settings
     from agent_workbench.core.skills import SkillEntry
     from agent_workbench.core.state.session_state import SessionState
-    from agent_workbench.core.task_needs import Needs
+    from agent_workbench.core.task_estimates import Needs
     from agent_workbench.subjects.queue.folder_adapter import FolderQueue
     from agent_workbench.subjects.queue.plan_adapter import QueuedPlan
     from agent_workbench.subjects.queue.waiting_tasks_adapter import TaskFacts
@@ -58,7 +58,7 @@ def completed_task(task: "QueuedTask") -> "tuple[QueuedTask, Needs]":
 
     A text that is no task is queued as it is: the worker that gets it says so.
     """
-    from agent_workbench.core.task_needs import Needs
+    from agent_workbench.core.task_estimates import Needs
 
     try:
         read = read_definition(task.definition, task.origin, f"{task.id}.yaml")

@@ -7,7 +7,7 @@ from agent_workbench.bootstrap.database import repository_key, shared_database
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from agent_workbench.adapters.llama_cpp.spending_ledger import SpendingLedger
+    from agent_workbench.adapters.llama_cpp.priced_model import SpendingLedger
     from agent_workbench.bootstrap.repo_context import RepoContext
     from agent_workbench.core.events import ModelAnswered
     from agent_workbench.core.ids import TaskId
@@ -39,7 +39,7 @@ def report_outbox(repo: "RepoContext", project: str) -> "ReportOutbox":
 
 def spending() -> "SpendingLedger":
     """Return the ledger of what paid endpoints cost each day."""
-    from agent_workbench.adapters.llama_cpp.spending_ledger import SpendingLedger
+    from agent_workbench.adapters.llama_cpp.priced_model import SpendingLedger
     from agent_workbench.system.user_dirs import state_dir
 
     return SpendingLedger(state_dir())

@@ -11,7 +11,7 @@ from agent_workbench.bootstrap.repo_context import RepoContext, Say, find_repo
 from agent_workbench.bootstrap.skill_tools import environment_setup, skill_folders, skill_tools
 from agent_workbench.core.errors import LockedError, RepoError, SkillError, ToolError
 from agent_workbench.core.events import SessionLeft
-from agent_workbench.core.history.session_choice import SessionQuery
+from agent_workbench.core.history.summaries import SessionQuery
 from agent_workbench.core.ports.tools import SourceResult
 from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.settings import Approval, Permission

@@ -22,7 +22,7 @@ from agent_workbench.core.errors import (
     WorkbenchError,
     error_text,
 )
-from agent_workbench.core.history.session_choice import SessionQuery
+from agent_workbench.core.history.summaries import SessionQuery
 from agent_workbench.core.ids import NO_SESSION, SessionId, TaskId
 from agent_workbench.core.inbox import InboxFilter
 from agent_workbench.core.intents import Leave, PauseTask

@@ -129,7 +129,7 @@ def configure_remove(below: "Verbs") -> None:
 
 def show(options: argparse.Namespace) -> int:
     """Print workers; 1 if none of them could take a task with the needs that the flags say."""
-    from agent_workbench.core.task_needs import Needs
+    from agent_workbench.core.task_estimates import Needs
     from agent_workbench.core.task_routing import able_workers, unmet_needs
     from agent_workbench.subjects.queue.calls import registered_fleet
     from agent_workbench.subjects.worker.fleet_view import fleet_document, fleet_lines

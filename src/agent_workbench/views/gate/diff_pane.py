@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from msgspec.structs import replace
 
 from agent_workbench.core.live import LeftRunning, SessionUpdate
-from agent_workbench.core.patch.alignment import shared_blocks
+from agent_workbench.core.patch.comparison import shared_blocks
 from agent_workbench.core.patch.rewritten_pieces import read_unfinished
 from agent_workbench.core.proposals import (
     Proposal,

@@ -6,7 +6,7 @@ from agent_workbench.core.plan import Task
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.proposed_plan import ProposedPlan, ProposedTask
 from agent_workbench.core.state.session_state import SessionState
-from agent_workbench.core.task_needs import Needs
+from agent_workbench.core.task_estimates import Needs
 from agent_workbench.core.text.sanitizer import sanitize_whole
 from agent_workbench.views.blocks import Block, Entry, Tone
 from agent_workbench.views.gate.proposal_views import proposal_key

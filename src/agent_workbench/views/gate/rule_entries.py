@@ -3,13 +3,14 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from agent_workbench.core.approval_modes import MODE_RULES, mode_label
 from agent_workbench.core.approval_rules import (
+    MODE_RULES,
     RULE_SCOPE_LABELS,
     RuleScope,
     StoredRule,
     decided_by,
     is_wide,
+    mode_label,
     rule_words,
 )
 from agent_workbench.core.history.mode_approvals import PastAction, PastActions, would_be_allowed

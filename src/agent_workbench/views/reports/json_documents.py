@@ -7,11 +7,10 @@ from msgspec import to_builtins
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.events.codec import JsonObject, encode_event
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.plan import Plan, Task
+from agent_workbench.core.plan import Plan, Task, WorkState
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery, IndexStatus
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.tools.strict_json import JsonValue
-from agent_workbench.core.work_state import WorkState
 from agent_workbench.views.reports.plan_documents import task_labels
 from agent_workbench.views.reports.task_report import TaskReport
 

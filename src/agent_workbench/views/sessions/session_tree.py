@@ -6,12 +6,11 @@ from msgspec import Struct
 
 from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import SessionId
-from agent_workbench.core.plan import TaskStatus
+from agent_workbench.core.plan import TaskStatus, WorkState
 from agent_workbench.core.repo.workspace import FileStat
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize_line
-from agent_workbench.core.work_state import WorkState
 from agent_workbench.views.blocks import Tone
 
 _DEEPEST = 8

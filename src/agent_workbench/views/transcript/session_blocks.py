@@ -1,7 +1,6 @@
 """Blocks of the transcript for the session's own events, chats, consultations, and plans that are asked for."""
 
-from agent_workbench.core.approval_modes import mode_label
-from agent_workbench.core.approval_rules import RULE_SCOPE_LABELS, rule_words
+from agent_workbench.core.approval_rules import RULE_SCOPE_LABELS, mode_label, rule_words
 from agent_workbench.core.events import (
     ApprovalChanged,
     ChatReplied,

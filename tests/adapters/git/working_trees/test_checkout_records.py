@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.adapters.git.repository import Repository
-from agent_workbench.adapters.git.working_trees.paths import lock_path
+from agent_workbench.adapters.git.working_trees.lifecycle import lock_path
 from agent_workbench.core.errors import LockedError, RepoError
 from agent_workbench.core.repo.workspace import RepoFacts
 from agent_workbench.system.locks import FileLock

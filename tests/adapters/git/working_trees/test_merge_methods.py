@@ -7,7 +7,7 @@ import pytest
 
 from agent_workbench.adapters.git.repository import Repository
 from agent_workbench.core.errors import TargetMoved, WorkspaceError
-from agent_workbench.core.history.anchors import read_trailers
+from agent_workbench.core.history.journal_proof import read_trailers
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.repo.workspace import MergeMethod, MergeOutcome
 from tests.adapters.git.fingerprint import fingerprint

@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.adapters.retrieval.index import syntax
+from agent_workbench.adapters.retrieval.index import file_parser
 from agent_workbench.adapters.retrieval.index.chunk_cache import ChunkCache
 from agent_workbench.adapters.retrieval.index.chunker import IndexedChunk, Outline, chunk_text
-from agent_workbench.adapters.retrieval.index.file_parser import FileParser
+from agent_workbench.adapters.retrieval.index.file_parser import FileParser, OutlineParser
 from agent_workbench.adapters.retrieval.index.source_languages import find_language, language_of, parsed_languages
-from agent_workbench.adapters.retrieval.index.syntax import OutlineParser
 from tests.adapters.retrieval.snippets import SNIPPETS
 
 
@@ -42,7 +41,7 @@ def test_what_another_version_of_the_grammar_does_not_know_is_left_out(monkeypat
     python = find_language("python")
     assert python is not None
     newer = replace(python, definitions=("(no_node_of_today)", *python.definitions))
-    monkeypatch.setattr(syntax, "find_language", lambda _: newer)
+    monkeypatch.setattr(file_parser, "find_language", lambda _: newer)
     outline = OutlineParser().outline(b"def total():\n    pass\n", "python")
     assert outline is not None
     assert [each.name for each in outline.definitions] == ["total"]
@@ -113,7 +112,7 @@ def test_a_grammar_that_cannot_be_loaded_is_done_without(monkeypatch: pytest.Mon
 def test_what_takes_too_long_to_parse_is_cut_by_lines_and_that_is_remembered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent_workbench.adapters.retrieval.index.syntax._PARSE_SECONDS", -1.0)
+    monkeypatch.setattr("agent_workbench.adapters.retrieval.index.file_parser._PARSE_SECONDS", -1.0)
     parser = FileParser(ChunkCache(tmp_path), 400)
     slow = {"slow.html": b"<p>needle</p>\n" * 10_000}
     assert [parser.index(slow).parsed for _ in range(2)] == [1, 0]

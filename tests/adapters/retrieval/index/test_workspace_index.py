@@ -12,11 +12,10 @@ from rank_bm25 import BM25Okapi
 from agent_workbench.adapters.retrieval.index import workspace_index as module
 from agent_workbench.adapters.retrieval.index.chunker import IndexedChunk
 from agent_workbench.adapters.retrieval.index.file_kinds import FileKind, is_bulk, is_bulk_content, kind_of
-from agent_workbench.adapters.retrieval.index.segment_merge import merge
-from agent_workbench.adapters.retrieval.index.segments import Field, Segment, SourceFile
+from agent_workbench.adapters.retrieval.index.segments import Field, Segment, SourceFile, merge
 from agent_workbench.adapters.retrieval.index.view import ChunkExtent, IndexView
 from agent_workbench.adapters.retrieval.index.workspace_index import WorkspaceIndex
-from agent_workbench.adapters.retrieval.search_layout import layout_of
+from agent_workbench.adapters.retrieval.search_features import layout_of
 from agent_workbench.ranking.stems import count_stems
 
 WORDS = ["read", "write", "file", "queue", "worker", "retry", "token", "self", "parse", "header", "shelf", "book"]

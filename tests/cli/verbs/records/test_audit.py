@@ -14,7 +14,7 @@ from agent_workbench.cli.main import execute
 from agent_workbench.core.errors import ExitCode
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.session_request import Invocation
-from agent_workbench.core.task_needs import Intent
+from agent_workbench.core.task_estimates import Intent
 from agent_workbench.subjects.audit.calls import share_audit
 from tests.adapters.git.conftest import home
 from tests.adapters.git.user import User

@@ -5,14 +5,12 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from agent_workbench.adapters.git.folder_content import FolderContent
-from agent_workbench.adapters.git.folder_scan import Rights
+from agent_workbench.adapters.git.folder_content import FolderContent, Rights
 from agent_workbench.adapters.git.objects import GITLINK, WORKBENCH, TreeEntry, commit_author
 from agent_workbench.adapters.git.plumbing import Plumbing
 from agent_workbench.adapters.git.refs import position_ref
 from agent_workbench.adapters.git.tree_writer import TreeWriter
-from agent_workbench.adapters.git.working_trees.lifecycle import Worktrees
-from agent_workbench.adapters.git.working_trees.paths import WorktreePaths
+from agent_workbench.adapters.git.working_trees.lifecycle import WorktreePaths, Worktrees
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.ids import CommitId, SessionId
 from agent_workbench.core.repo.workspace import Checkpoint, WorkspaceFacts, WorkspaceRequest

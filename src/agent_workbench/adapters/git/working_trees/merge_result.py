@@ -12,8 +12,8 @@ from agent_workbench.adapters.git.discovery import RepoPaths
 from agent_workbench.adapters.git.objects import WORKBENCH, GitObjects, commit_author, paths_in
 from agent_workbench.adapters.git.plumbing import Plumbing, failure
 from agent_workbench.adapters.git.stored_commits import read_commit
-from agent_workbench.core.history.anchors import anchor_lines, without_anchors
 from agent_workbench.core.history.commit_proof import CommitFacts
+from agent_workbench.core.history.journal_proof import anchor_lines, without_anchors
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.repo.workspace import MergeMethod

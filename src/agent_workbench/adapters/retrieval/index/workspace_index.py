@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, cast
 from msgspec import Struct
 
 from agent_workbench.adapters.retrieval.index.packed_arrays import DamagedIndex, pack, take_array, unpack
-from agent_workbench.adapters.retrieval.index.segment_merge import merge
-from agent_workbench.adapters.retrieval.index.segments import Segment
+from agent_workbench.adapters.retrieval.index.segments import Segment, merge
 from agent_workbench.adapters.retrieval.index.view import IndexView
 from agent_workbench.system.atomic_files import storage_error
 

@@ -2,8 +2,14 @@
 
 from functools import partial
 
-from agent_workbench.core.approval_modes import MODE_RULES, mode_label, next_mode
-from agent_workbench.core.approval_rules import RULE_SCOPE_LABELS, StoredRule, rule_words
+from agent_workbench.core.approval_rules import (
+    MODE_RULES,
+    RULE_SCOPE_LABELS,
+    StoredRule,
+    mode_label,
+    next_mode,
+    rule_words,
+)
 from agent_workbench.core.inbox import InboxFilter, InboxItem
 from agent_workbench.core.intents import ChangeMode, ChangeRule, EditProposal, ListPastActions, RejectProposal
 from agent_workbench.core.proposals import Proposal, shown_sha

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_workbench.core.errors import UsageError
-from agent_workbench.core.text.gbnf import literal
+from agent_workbench.core.patch.grammar_rules import literal
 
 
 @pytest.mark.parametrize(
