@@ -17,7 +17,6 @@ FOLDS = {f"{PACKAGE}.core.events", f"{PACKAGE}.core.state.steps"}
 READERS = {
     "acp.event_updates": "tells an editor each event as it is recorded",
     "adapters.database.shared_opening": "copies the start of an action before its effect",
-    "subjects.worker.session_record_calls": "takes the start of an action as the end of an outage",
     "cli.verbs.chat": "prints each event of a chat as it is recorded",
     "core.events.log_lines": "words of one event",
     "core.events.output_digests": "shortens the output in one event",

@@ -40,13 +40,13 @@ async def log_events(
     `answered` is called with each answer of a model.
     """
     from agent_workbench.core.events import (
-        ActionStarted,
         ModelAnswered,
         SessionLeft,
         SessionResumed,
         TaskFinished,
         TaskStarted,
         TroubleMet,
+        WorkEvent,
     )
     from agent_workbench.core.events.log_lines import log_line
 
@@ -55,7 +55,7 @@ async def log_events(
             outages.over(Cause.MODEL)
             if answered is not None:
                 answered(recorded.event)
-        if isinstance(recorded.event, ModelAnswered | ActionStarted | TaskStarted):
+        if isinstance(recorded.event, ModelAnswered | TaskStarted | WorkEvent):
             outages.over(Cause.DISK, Cause.LOCK, task=task)
         told = isinstance(recorded.event, SessionResumed | SessionLeft | TroubleMet | TaskFinished)
         if line := log_line(recorded.event):
