@@ -36,7 +36,7 @@ from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings.models import ServingSettings
 from agent_workbench.engine.answer.grammar import step_grammar
 from agent_workbench.engine.answer.grammar_choice import offered_lines
-from agent_workbench.engine.runtime.scope import PROTECTED_GLOBS
+from agent_workbench.engine.runtime.tool_context import PROTECTED_GLOBS
 from agent_workbench.engine.tools.registry import builtin_specs
 from bench.edit_sources import given_files, library_files, odd_files
 from bench.edit_speed import Speeds, measure_speeds

@@ -14,13 +14,12 @@ pytestmark = pytest.mark.xdist_group("sources")
 # Who starts programs, and by which path.
 STARTERS = {
     "adapters.demo": "git, found on the cleaned PATH",
-    "adapters.desktop": "notify-send or osascript, found on the cleaned PATH",
     "adapters.git.detached_git": "the same git, in a repository of its own",
     "adapters.git.plumbing": "git, found on the cleaned PATH outside the repo",
     "adapters.project": "the machine's Python, found on the PATH outside the repo, asked for a module",
     "adapters.retrieval.worker_process": "our own Python",
     "adapters.shell.environment": "a Python found on the cleaned PATH outside the repo",
-    "adapters.local_machine": "our own Python, and nvidia-smi on the cleaned PATH outside the repo",
+    "adapters.local_machine": "our own Python, nvidia-smi outside the repo, notify-send, osascript on the cleaned PATH",
     "cli.verbs.mcp": "the user's browser, at their word, as the desktop or `BROWSER` names it",
     "adapters.ssh_keygen": "ssh-keygen, found on the cleaned PATH outside the repo",
     "system.editor": "the user's editor, found on the cleaned PATH or named by its path",

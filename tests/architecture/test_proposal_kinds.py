@@ -13,7 +13,7 @@ from tests.architecture.source_tree import PACKAGE, Module, modules
 pytestmark = pytest.mark.xdist_group("sources")
 
 OF_A_KIND = {
-    "core.settings.approvals": "its name and its setting",
+    "core.settings": "its name and its setting",
     "core.proposal_kinds": "its facts, fields and words",
     "views.gate.proposal_views": "its view",
 }

@@ -8,7 +8,7 @@ import pytest
 from agent_workbench.config.settings_loader import LoadedSettings, load_settings
 from agent_workbench.config.trust_question import trust_question, without_untrusted
 from agent_workbench.core.errors import ConfigError
-from agent_workbench.core.settings.hooks import HookPoint
+from agent_workbench.core.settings.extensions import HookPoint
 
 HOOK = "hooks: {check: {events: [diff_proposed], command: sh tools/check.sh}}"
 

@@ -10,7 +10,7 @@ from typing import Protocol
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.adapters.database.session_leases import LEASE_SECONDS as DATABASE_LEASE_SECONDS
+from agent_workbench.adapters.database.journal_rows import LEASE_SECONDS as DATABASE_LEASE_SECONDS
 from agent_workbench.adapters.database.shared_opening import LeasedJournal
 from agent_workbench.adapters.journal.session_store import LocalSessionStore
 from agent_workbench.core import events as e

@@ -23,7 +23,7 @@ from agent_workbench.core.hook_document import (
 )
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.proposal_kinds import DiffProposal
-from agent_workbench.core.settings.hooks import HookPoint
+from agent_workbench.core.settings.extensions import HookPoint
 from agent_workbench.core.state.session_state import SessionState
 
 WORDS = st.sampled_from(["allow", "approve", "refuse", "ask", "none", "", "deny", "REFUSE"])

@@ -13,7 +13,7 @@ from agent_workbench.core.hook_answers import HookOutcome, HookVerdict, read_hoo
 from agent_workbench.core.hook_document import proposal_document
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.proposal_kinds import DiffProposal
-from agent_workbench.core.settings.hooks import HookPoint
+from agent_workbench.core.settings.extensions import HookPoint
 from agent_workbench.core.state.session_state import SessionState
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "hooks.md").read_text()

@@ -32,7 +32,7 @@ from agent_workbench.core.ports.tools import LanguageServers, ToolSource
 from agent_workbench.core.ports.workspace import Workspace
 from agent_workbench.core.repo.workspace import WorkspaceRequest
 from agent_workbench.core.settings import DEFAULT_TOOLS, Approval, Approvals, Settings
-from agent_workbench.core.settings.hooks import configured
+from agent_workbench.core.settings.extensions import configured
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.engine.recorder import Recorder
 from agent_workbench.engine.runtime.publisher import UpdatePublisher

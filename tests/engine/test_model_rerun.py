@@ -43,7 +43,7 @@ async def recorded_with(folder: Path, model: Model) -> tuple[Repository, tuple[R
 
 async def asked(events: tuple[Recorded, ...], model: Model, trees: Repository) -> list[ReproducedPrompt]:
     try:
-        return [prompt async for prompt in rerun_with_model(events, model, trees, SETTINGS)]
+        return [prompt async for prompt in rerun_with_model(events, model, trees.recorded_files, SETTINGS)]
     finally:
         await model.close()
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from agent_workbench.adapters.journal.clock import SystemClock
 from agent_workbench.adapters.llama_cpp.model_client import LlamaCppModel
+from agent_workbench.adapters.local_machine import SystemClock
 from agent_workbench.core.diagnostics import Fitness, ModelReport, QuestionKind
 from agent_workbench.core.errors import ModelUnavailable
 from agent_workbench.core.model import Purpose

@@ -19,7 +19,7 @@ from agent_workbench.core.proposal_kinds import KnowledgeProposal
 from agent_workbench.core.proposals import OFFER_NOTES, shown_sha
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Approval, Permission, Settings
-from agent_workbench.core.settings.hooks import HookPoint, HookSettings
+from agent_workbench.core.settings.extensions import HookPoint, HookSettings
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.engine.prompt.messages import build_parts
 from agent_workbench.engine.rerun import rerun

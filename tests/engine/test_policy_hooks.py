@@ -33,7 +33,7 @@ from agent_workbench.core.proposal_kinds import KINDS
 from agent_workbench.core.proposals import Verdict, shown_sha
 from agent_workbench.core.repo.workspace import SandboxFacts
 from agent_workbench.core.settings import Approval, Approvals, Limits, Permission, Settings
-from agent_workbench.core.settings.hooks import HookPoint, HookSettings
+from agent_workbench.core.settings.extensions import HookPoint, HookSettings
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.engine.flow import Decide, RunHook, next_move
 from agent_workbench.engine.policy import ruling

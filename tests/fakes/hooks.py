@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable, Mapping
 
 from agent_workbench.core.hook_answers import HookOutcome
-from agent_workbench.core.settings.hooks import HookPoint
+from agent_workbench.core.settings.extensions import HookPoint
 from agent_workbench.core.tools.strict_json import JsonValue
 
 

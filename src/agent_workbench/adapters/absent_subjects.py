@@ -12,7 +12,7 @@ from agent_workbench.core.knowledge import KnowledgeHit, KnowledgeNote
 from agent_workbench.core.ports.extensions import Hooks, Skills
 from agent_workbench.core.ports.search import Knowledge
 from agent_workbench.core.ports.stores import Inbox
-from agent_workbench.core.settings.hooks import HookPoint
+from agent_workbench.core.settings.extensions import HookPoint
 from agent_workbench.core.skills import SkillEntry, SkillHit, SkillPlace
 
 

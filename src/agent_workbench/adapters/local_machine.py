@@ -1,14 +1,20 @@
-"""This machine as a worker describes it: load, cores and memory as far as a container leaves them, and GPUs."""
+"""Ports of the machine: its clock, session ids, desktop notifications, and its load, cores, memory and GPUs."""
 
+import asyncio
+import base64
 import contextlib
+import html
 import os
+import secrets
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
+from agent_workbench.core.ids import SessionId
 from agent_workbench.core.workers import Gpu, MachineResources
 from agent_workbench.system.programs import child_environment, find_program
 
@@ -30,6 +36,15 @@ _DEVICES = ("/dev/nvidiactl", "/dev/dxg", "/proc/driver/nvidia")
 GIB = float(1 << 30)
 _CGROUPS = Path("sys/fs/cgroup")
 _UNLIMITED = 1 << 60
+
+NOTIFY_SECONDS = 5.0
+_SCRIPT = (
+    "on run argv",
+    "display notification (item 2 of argv) with title (item 1 of argv)",
+    "end run",
+)
+# Variables through which a program reaches the desktop.
+_OF_DESKTOPS = ("DBUS_", "XDG_", "DISPLAY", "WAYLAND_", "XAUTHORITY")
 
 
 class LocalMachine:
@@ -256,3 +271,57 @@ def _text(path: Path) -> str:
             return file.read(65_536).decode("ascii", "replace").strip()
     except OSError:
         return ""
+
+
+class SystemClock:
+    """`core.ports.machine.Clock` on the machine's clocks."""
+
+    def now(self) -> str:
+        return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+    def monotonic_seconds(self) -> float:
+        return time.monotonic()
+
+
+class SystemIds:
+    """`core.ports.machine.Ids`: the time in UTC and 30 random bits."""
+
+    def session(self) -> SessionId:
+        suffix = base64.b32encode(secrets.token_bytes(5)).decode("ascii")[:6].lower()
+        return SessionId(f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{suffix}")
+
+
+class DesktopNotifications:
+    """The port `Desktop` with `notify-send`, on macOS `osascript`, from the PATH of `environ`."""
+
+    def __init__(self, environ: Mapping[str, str], platform: str = sys.platform) -> None:
+        self._environ = environ
+        self._platform = platform
+
+    async def notify(self, title: str, text: str) -> None:
+        """Show a notification; without the program or a desktop nothing happens."""
+        command = self._command(title, text)
+        program = await asyncio.to_thread(find_program, command[0], self._environ.get("PATH", ""))
+        if program is None:
+            return
+        with contextlib.suppress(OSError):
+            process = await asyncio.create_subprocess_exec(
+                program,
+                *command[1:],
+                env=child_environment(self._environ, *_OF_DESKTOPS),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.DEVNULL,
+            )
+            try:
+                await asyncio.wait_for(process.wait(), NOTIFY_SECONDS)
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    process.kill()
+
+    def _command(self, title: str, text: str) -> tuple[str, ...]:
+        """Return the program and its arguments. The texts cannot act as an option, a script or markup."""
+        if self._platform == "darwin":
+            lines = tuple(word for line in _SCRIPT for word in ("-e", line))
+            return ("osascript", *lines, "--", title, text)
+        return ("notify-send", "--app-name", title, "--", title, html.escape(text, quote=False))

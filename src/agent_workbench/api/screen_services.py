@@ -38,7 +38,7 @@ def first_run() -> bool:
 
 def desktop(environ: Mapping[str, str]) -> "Desktop":
     """Return the desktop that the terminal is on, if there is one."""
-    from agent_workbench.adapters.desktop import DesktopNotifications
+    from agent_workbench.adapters.local_machine import DesktopNotifications
 
     return DesktopNotifications(environ)
 

@@ -152,7 +152,7 @@ async def session_against(
     repo, settings = await trusted_repo(invocation)
     model = await model_named(invocation, named, say)
     try:
-        async with aclosing(rerun_with_model(events, model, repo.repository, settings)) as prompts:
+        async with aclosing(rerun_with_model(events, model, repo.repository.recorded_files, settings)) as prompts:
             async for prompt in prompts:
                 yield prompt
     finally:

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.adapters.database.copy_tools import CopyStates, CopyTools
-from agent_workbench.adapters.database.journal_rows import JournalRows
-from agent_workbench.adapters.database.session_leases import Leases
+from agent_workbench.adapters.database.journal_rows import JournalRows, Leases
 from agent_workbench.adapters.database.session_mirror import Mirror
 from agent_workbench.adapters.database.shared_store import SharedSessionStore
-from agent_workbench.adapters.journal.clock import SystemClock, SystemIds
 from agent_workbench.adapters.journal.journal_copies import JournalFolder
 from agent_workbench.adapters.journal.redaction import Redactor
 from agent_workbench.adapters.journal.session_store import LocalSessionStore
+from agent_workbench.adapters.local_machine import SystemClock, SystemIds
 from agent_workbench.bootstrap.database import (
     machine_name,
     repository_key,

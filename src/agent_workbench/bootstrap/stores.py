@@ -31,9 +31,9 @@ def session_store(
     invocation: Invocation, folder: Path, settings: "Settings", on_begin: "Callable[[], None]"
 ) -> "LocalSessionStore":
     """Return the sessions whose journals are in `folder`; `on_begin` is called before one is begun."""
-    from agent_workbench.adapters.journal.clock import SystemIds
     from agent_workbench.adapters.journal.redaction import environment_redactor
     from agent_workbench.adapters.journal.session_store import LocalSessionStore
+    from agent_workbench.adapters.local_machine import SystemIds
     from agent_workbench.system.user_dirs import state_dir
 
     redactor = partial(environment_redactor, invocation.environ, settings.key_variables)
@@ -42,7 +42,7 @@ def session_store(
 
 def new_session_id() -> "SessionId":
     """Return the id for a session that is to begin."""
-    from agent_workbench.adapters.journal.clock import SystemIds
+    from agent_workbench.adapters.local_machine import SystemIds
 
     return SystemIds().session()
 
@@ -125,7 +125,7 @@ async def past_figures(
 
 def system_clock() -> "Clock":
     """Return the machine's clock."""
-    from agent_workbench.adapters.journal.clock import SystemClock
+    from agent_workbench.adapters.local_machine import SystemClock
 
     return SystemClock()
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from agent_workbench.config.layers import Layer, SourcedValue
 from agent_workbench.core.errors import ConfigError
-from agent_workbench.core.settings.hooks import HookPoint
+from agent_workbench.core.settings.extensions import HookPoint
 from agent_workbench.core.settings.models import SHORT_FORM
 from agent_workbench.core.text.amounts import did_you_mean, quoted
 

@@ -5,7 +5,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from agent_workbench.core.ids import ProposalId
-from agent_workbench.core.settings.hooks import HookPoint
+from agent_workbench.core.settings.extensions import HookPoint
 from agent_workbench.core.text.amounts import quoted
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.core.tools.strict_json import JsonError, read_bounded_json

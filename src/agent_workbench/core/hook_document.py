@@ -11,7 +11,7 @@ from agent_workbench.core.inbox import reference_to
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.proposed_action import ToolCall
-from agent_workbench.core.settings.hooks import HookPoint
+from agent_workbench.core.settings.extensions import HookPoint
 from agent_workbench.core.state.proposal_hooks import describe_objection, objections
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.core.tools.spec import BUILTIN

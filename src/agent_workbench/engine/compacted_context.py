@@ -26,8 +26,7 @@ from agent_workbench.core.patch.diff_text import render_changes
 from agent_workbench.core.patch.values import FileChange
 from agent_workbench.core.ports.workspace import Workspace
 from agent_workbench.core.proposed_action import SummaryEstimate
-from agent_workbench.core.repo.import_lines import IMPORTS
-from agent_workbench.core.repo.retrieval import Chunk
+from agent_workbench.core.repo.retrieval import IMPORTS, Chunk
 from agent_workbench.core.state.applied_diffs import applied_diffs
 from agent_workbench.core.state.file_pieces import chunks_shown_by
 from agent_workbench.core.state.session_state import Phase, TaskRun

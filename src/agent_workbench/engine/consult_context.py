@@ -21,9 +21,8 @@ from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.amounts import quoted
 from agent_workbench.core.text.sanitizer import sanitize, without_chat_markers
 from agent_workbench.engine.runtime.budget import clip, dollars_left
-from agent_workbench.engine.runtime.scope import TaskBounds
 from agent_workbench.engine.runtime.session_context import SessionContext
-from agent_workbench.engine.runtime.tool_context import Ports
+from agent_workbench.engine.runtime.tool_context import Ports, TaskBounds
 
 VERSION = 1
 """Version of the texts below; `ConsultantAsked.wording` records it."""

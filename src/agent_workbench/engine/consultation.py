@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.core.background import uninterrupted
-from agent_workbench.core.checks.failure_tree import named_places
+from agent_workbench.core.checks.results import named_places
 from agent_workbench.core.consult_requests import (
     MESSAGE_CHARS,
     PROTOCOLS,

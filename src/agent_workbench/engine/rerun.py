@@ -1,10 +1,9 @@
 """Re-runs of a session: exact ones, from the journal alone, and those that ask a live model every prompt again."""
 
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
 from contextlib import aclosing
 from difflib import unified_diff
 from itertools import zip_longest
-from typing import Protocol
 
 from msgspec import Struct
 
@@ -47,8 +46,11 @@ from agent_workbench.engine.flow import Ask, ReadAnswer, next_move
 from agent_workbench.engine.prompt.messages import build_parts, prompt_sha, to_messages
 from agent_workbench.engine.prompt.parts import Part
 from agent_workbench.engine.proposals import REFLEXION_PREFIX
-from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
+from agent_workbench.engine.runtime.tool_context import TaskBounds, TaskFiles
 from agent_workbench.engine.summary_request import parse_summary
+
+RecordedFiles = Callable[[str], Awaitable[TaskFiles]]
+"""Returns the files of a recorded tree; raises `WorkspaceError` if it is gone."""
 
 SHOWN_LINES = 12
 SHOWN_CHARS = 160
@@ -321,15 +323,8 @@ def rerun_consultations(events: Iterable[Recorded], first: int) -> Iterator[Repr
                 number += 1
 
 
-class RecordedTrees(Protocol):
-    """Source of the files of recorded trees."""
-
-    async def recorded_files(self, tree: str) -> TaskFiles:
-        """Return the files of a recorded tree; raise `WorkspaceError` if it is gone."""
-
-
 async def rerun_with_model(
-    events: Iterable[Recorded], model: Model, trees: RecordedTrees, settings: Settings
+    events: Iterable[Recorded], model: Model, files_of: RecordedFiles, settings: Settings
 ) -> AsyncGenerator[ReproducedPrompt]:
     """Yield each prompt compared with the model's present answer; raise `ModelError`.
 
@@ -342,7 +337,7 @@ async def rerun_with_model(
             remark = "no whole answer is recorded"
             yield ReproducedPrompt(asked.number, asked.seq, asked.built, compared=False, remark=remark)
             continue
-        grammar, remark = await _grammar(asked, trees, settings)
+        grammar, remark = await _grammar(asked, files_of, settings)
         request = _request(asked, grammar, settings)
         now, figures = await _answer(model, request, _guard(asked, request))
         difference = _difference(_text_of(then), now)
@@ -367,7 +362,7 @@ def _request(asked: RecordedPrompt, grammar: str, settings: Settings) -> ModelRe
     )
 
 
-async def _grammar(asked: RecordedPrompt, trees: RecordedTrees, settings: Settings) -> tuple[str, str]:
+async def _grammar(asked: RecordedPrompt, files_of: RecordedFiles, settings: Settings) -> tuple[str, str]:
     """Return the grammar of the recorded answer, and a remark if it cannot be rebuilt exactly."""
     recorded, run = asked.built.grammar_sha, asked.before.run
     if not recorded or run is None:
@@ -376,7 +371,7 @@ async def _grammar(asked: RecordedPrompt, trees: RecordedTrees, settings: Settin
         made = fixed_grammar(asked.built.purpose)
     else:
         try:
-            files = await trees.recorded_files(run.tree)
+            files = await files_of(run.tree)
             made = await possible_steps_grammar(TaskBounds(settings, run.definition, asked.before), files)
         except WorkspaceError as error:
             return "", f"asked without a grammar, it could not be made again: {error}"

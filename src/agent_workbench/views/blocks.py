@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from agent_workbench.core.checks.failure_tree import CodePlace
+from agent_workbench.core.checks.results import CodePlace
 
 
 class Tone(StrEnum):

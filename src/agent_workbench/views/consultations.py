@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from agent_workbench.core.checks.failure_tree import CodePlace
+from agent_workbench.core.checks.results import CodePlace
 from agent_workbench.core.consult_findings import (
     Finding,
     ReviewCounts,

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from agent_workbench.adapters.database.audit import DatabaseAuditIndex
 from agent_workbench.adapters.journal.audit_source import JournalSource
-from agent_workbench.adapters.journal.clock import SystemIds
+from agent_workbench.adapters.local_machine import SystemIds
 from agent_workbench.core.events import Event, SessionStarted
 from agent_workbench.core.history.audit_records import AuditEntry, AuditQuery, CostQuery, DecisionQuery
 from agent_workbench.core.history.summaries import SessionQuery

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.database.session_leases import LEASE_SECONDS
+from agent_workbench.adapters.database.journal_rows import LEASE_SECONDS
 from agent_workbench.adapters.database.shared_opening import LeasedJournal
 from agent_workbench.core import events as e
 from agent_workbench.core.errors import DatabaseDownError, JournalError, LockedError

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.shell.background_command import KEPT_BYTES, RunningCommand
+from agent_workbench.adapters.shell.output import KEPT_BYTES, RunningCommand
 from agent_workbench.adapters.shell.shell import SandboxedShell
 from agent_workbench.core.errors import SandboxError, ShellError
 from agent_workbench.core.ports.workspace import Command
@@ -220,7 +220,7 @@ async def test_a_kernel_that_refuses_the_namespace_leaves_it_alone(
     async def no_namespace(_: object) -> int:
         return os.dup(nothing)
 
-    monkeypatch.setattr("agent_workbench.adapters.shell.background_command._opened", no_namespace)
+    monkeypatch.setattr("agent_workbench.adapters.shell.output._opened", no_namespace)
     async with left_running(confined, python(SERVER)) as command:
         assert (command.reachable, command.shared) == (False, False)
         await said(command, "ready")

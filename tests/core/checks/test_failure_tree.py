@@ -3,8 +3,7 @@
 import pytest
 
 from agent_workbench.core.checks.failure_report import failed_tests
-from agent_workbench.core.checks.failure_tree import CodePlace, Failure, failed_commands
-from agent_workbench.core.checks.results import CheckResult
+from agent_workbench.core.checks.results import CheckResult, CodePlace, Failure, failed_commands
 from tests.fakes.runs import FAILURE
 
 PYTEST_TWO = """\

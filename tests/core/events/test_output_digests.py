@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_workbench.core.checks.failure_report import failed_tests, report_failure
-from agent_workbench.core.checks.failure_tree import failed_commands
-from agent_workbench.core.checks.results import CheckPurpose, CheckResult
+from agent_workbench.core.checks.results import CheckPurpose, CheckResult, failed_commands
 from agent_workbench.core.events import ActionFinished, ActionResult, TestsFinished
 from agent_workbench.core.events.output_digests import KEPT_CHARS, output_digest, with_digests
 from agent_workbench.core.ids import ProposalId

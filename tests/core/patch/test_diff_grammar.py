@@ -8,7 +8,7 @@ import pytest
 from agent_workbench.core.patch.diff_grammar import EditScope, diff_rules
 from agent_workbench.core.patch.hunk_rules import EditableFile, editable, text_lines
 from agent_workbench.core.patch.values import FileContent, PatchBounds
-from agent_workbench.engine.runtime.scope import PROTECTED_GLOBS
+from agent_workbench.engine.runtime.tool_context import PROTECTED_GLOBS
 from tests.adapters.llama_cpp.grammar_oracle import fits, grammar_oracle
 
 MARKER = "\\ No newline at end of file\n"

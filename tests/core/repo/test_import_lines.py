@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_workbench.core.repo.import_lines import IMPORTS, MOST_ROWS, imports_chunk
+from agent_workbench.core.repo.retrieval import IMPORTS, MOST_ROWS, imports_chunk
 
 PYTHON = (
     '"""Cart.\n\nuse it as ever\n"""\n\nimport os\ntry:\n    import json\nexcept ImportError:\n    json = None\n'

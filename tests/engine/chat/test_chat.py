@@ -49,7 +49,7 @@ from agent_workbench.core.proposals import ProposalStage, Verdict
 from agent_workbench.core.repo.path_kinds import holds_secrets
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery
 from agent_workbench.core.settings import Approval, Approvals, Limits, Permission, Settings
-from agent_workbench.core.settings.hooks import HookPoint, HookSettings
+from agent_workbench.core.settings.extensions import HookPoint, HookSettings
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.state.work import Chat
 from agent_workbench.engine.chat.chat_context import start_chat

@@ -12,7 +12,7 @@ from agent_workbench.config.repo_trust import RepoTrust
 from agent_workbench.core.approval_rules import RuleScope, StoredRule
 from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.settings import Permission, Rule
-from agent_workbench.core.settings.hooks import HookPoint
+from agent_workbench.core.settings.extensions import HookPoint
 from agent_workbench.subjects.hooks.calls import tell_hooks
 from tests.adapters.git.user import make_repo
 

@@ -12,7 +12,7 @@ import pytest
 from agent_workbench.adapters.shell.shell import SandboxedShell
 from agent_workbench.core.hook_answers import HookOutcome, HookVerdict, read_hook_answer
 from agent_workbench.core.settings import SandboxSettings
-from agent_workbench.core.settings.hooks import HookPoint, HookSettings
+from agent_workbench.core.settings.extensions import HookPoint, HookSettings
 from agent_workbench.subjects.hooks.adapter import HookCommand, HookCommands
 from tests.adapters.shell.conftest import until, without_bwrap
 

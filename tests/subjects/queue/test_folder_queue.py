@@ -446,7 +446,7 @@ from pathlib import Path
 from tests.subjects.queue.test_folder_queue import LEASE, Place
 place = Place.__new__(Place)
 place.__dict__.update(root=Path({repo!r}), state=Path({state!r}), tracked=frozenset())
-from agent_workbench.adapters.journal.clock import SystemClock
+from agent_workbench.adapters.local_machine import SystemClock
 place.clock = SystemClock()
 async def main():
     claim = await place.open().claim("child", 3600)

@@ -9,8 +9,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_workbench.adapters.database.journal_rows import JournalRows
-from agent_workbench.adapters.database.session_leases import Leases
+from agent_workbench.adapters.database.journal_rows import JournalRows, Leases
 from agent_workbench.core.database_report import Backlog, summed
 from agent_workbench.core.errors import JournalError, StorageError
 from agent_workbench.core.history.signed_approvals import SignedHead

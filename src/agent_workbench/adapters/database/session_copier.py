@@ -9,12 +9,13 @@ from msgspec.structs import replace
 from agent_workbench.adapters.database.copy_tools import CopyState, CopyTools
 from agent_workbench.adapters.database.journal_rows import (
     BATCH_BYTES,
+    LEASE_SECONDS,
+    RENEW_SECONDS,
     follows_push,
     lease_lost,
     ready_lines,
     waiting_lines,
 )
-from agent_workbench.adapters.database.session_leases import LEASE_SECONDS, RENEW_SECONDS
 from agent_workbench.core.background import in_background
 from agent_workbench.core.database_report import Backlog
 from agent_workbench.core.errors import DatabaseDownError, LockedError, WorkbenchError, error_text

@@ -11,10 +11,9 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_workbench.adapters.plans import text_edits
+from agent_workbench.adapters.plans import plan_renderer
 from agent_workbench.adapters.plans.plan_parser import Compose, PlanText, check_skills, read_plan
-from agent_workbench.adapters.plans.plan_renderer import render_plan, render_quoted, render_tasks
-from agent_workbench.adapters.plans.text_edits import with_tasks
+from agent_workbench.adapters.plans.plan_renderer import render_plan, render_quoted, render_tasks, with_tasks
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import Plan, PlanPiece, Task, TaskStatus, next_id
@@ -72,13 +71,13 @@ class PlanFile:
             wanted = before.plan.with_status(task, status, reason)
             new = wanted.task(task)
             old = before.plan.task(task)
-            keys = {text_edits.REASON: new.blocked_because, text_edits.QUEUED_AS: new.queued_as}
-            changed = {text_edits.REASON} if new.queued_as == old.queued_as else set(keys)
+            keys = {plan_renderer.REASON: new.blocked_because, plan_renderer.QUEUED_AS: new.queued_as}
+            changed = {plan_renderer.REASON} if new.queued_as == old.queued_as else set(keys)
 
             def edit(before: PlanText) -> str:
-                text = text_edits.with_status(before, task, status)
+                text = plan_renderer.with_status(before, task, status)
                 for key in changed:
-                    text = text_edits.with_reason(self._read_text(text), task, keys[key], key)
+                    text = plan_renderer.with_reason(self._read_text(text), task, keys[key], key)
                 return text
 
             return faithful(self._read_text, self._path, before, edit, wanted)
@@ -89,7 +88,11 @@ class PlanFile:
         def change(before: PlanText) -> str:
             wanted = before.plan.with_checks(task, tuple(commands))
             return faithful(
-                self._read_text, self._path, before, lambda text: text_edits.with_checks(text, task, commands), wanted
+                self._read_text,
+                self._path,
+                before,
+                lambda text: plan_renderer.with_checks(text, task, commands),
+                wanted,
             )
 
         await asyncio.to_thread(self._change, change)
@@ -193,7 +196,7 @@ class PlanFile:
 
     def _with_tasks(self, before: PlanText, tasks: Sequence[Task]) -> str:
         wanted = Plan((*before.plan.tasks, *tasks), before.plan.goal)
-        return faithful(self._read_text, self._path, before, lambda text: text_edits.with_tasks(text, tasks), wanted)
+        return faithful(self._read_text, self._path, before, lambda text: plan_renderer.with_tasks(text, tasks), wanted)
 
     def _read(self) -> Plan:
         return self._read_text(self._text()).plan
@@ -259,7 +262,7 @@ def faithful(
 ) -> str:
     """Return the edited text; raise `PlanError` if it does not read back as `wanted`."""
     fault: PlanError | None = None
-    for each in dict.fromkeys((before.text, text_edits.with_closed_text(before))):
+    for each in dict.fromkeys((before.text, plan_renderer.with_closed_text(before))):
         try:
             text = edit(read(each))
             if read(text).plan == wanted:

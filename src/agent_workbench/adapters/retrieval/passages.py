@@ -9,8 +9,7 @@ from agent_workbench.adapters.retrieval.index.chunker import CHARS_PER_TOKEN
 from agent_workbench.adapters.retrieval.index.segments import blob_id
 from agent_workbench.adapters.retrieval.index.source_languages import find_language, language_of
 from agent_workbench.adapters.retrieval.scoring import FoundChunk
-from agent_workbench.core.repo.import_lines import import_statements
-from agent_workbench.core.repo.retrieval import GAP, Chunk
+from agent_workbench.core.repo.retrieval import GAP, Chunk, import_statements
 
 # A file is whole if it is at most this many times as large as a chunk.
 _WHOLE_RATIO = 1.5

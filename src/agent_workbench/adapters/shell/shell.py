@@ -13,10 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
-from agent_workbench.adapters.shell.background_command import RunningCommand, open_network
 from agent_workbench.adapters.shell.command_user import find_user, hand_over, user_problem
 from agent_workbench.adapters.shell.environment import clean_environment
-from agent_workbench.adapters.shell.output import KeptOutput, LiveOutput
+from agent_workbench.adapters.shell.output import KeptOutput, LiveOutput, RunningCommand, open_network
 from agent_workbench.adapters.shell.sandbox import (
     INNER_HOME,
     INNER_TEMPORARY,

@@ -140,7 +140,7 @@ def session_config(
     """Return the settings that a session opened now goes by; `headless`: nobody can be asked in it."""
     from agent_workbench.core.events import SessionConfigured
     from agent_workbench.core.settings import ApprovalMode
-    from agent_workbench.core.settings.hooks import configured
+    from agent_workbench.core.settings.extensions import configured
 
     return SessionConfigured(
         approvals=settings.approvals,

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from agent_workbench.core.checks.failure_tree import failure_heading
+from agent_workbench.core.checks.results import failure_heading
 
 BEFORE, AFTER = 8, 4
 SUMMARY_LINES = 40

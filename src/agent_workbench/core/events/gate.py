@@ -5,7 +5,7 @@ from agent_workbench.core.hook_answers import HookVerdict
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.proposals import HunkVerdict, Preimage, Proposal, Verdict
 from agent_workbench.core.recorded_value import RecordedValue
-from agent_workbench.core.settings.hooks import HookPoint
+from agent_workbench.core.settings.extensions import HookPoint
 from agent_workbench.core.signed import SignedText
 
 

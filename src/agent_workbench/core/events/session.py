@@ -6,7 +6,7 @@ from agent_workbench.core.model import EndpointChoice, ModelFacts, Purpose
 from agent_workbench.core.recorded_value import RecordedValue
 from agent_workbench.core.repo.workspace import Checkpoint, SandboxFacts, WorkspaceFacts
 from agent_workbench.core.settings import ApprovalMode, Approvals, Limits, Permission, Rule
-from agent_workbench.core.settings.hooks import ConfiguredHook
+from agent_workbench.core.settings.extensions import ConfiguredHook
 from agent_workbench.core.task_routing import RoutingDecision
 
 

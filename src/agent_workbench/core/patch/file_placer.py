@@ -8,7 +8,6 @@ from agent_workbench.core.patch.diff_targets import Target
 from agent_workbench.core.patch.file_lines import FileLines, LineEdit, is_trivial
 from agent_workbench.core.patch.hunk_bodies import WrittenHunk, WrittenLine
 from agent_workbench.core.patch.hunk_locator import Locator, PieceCandidates, contradicts, may_mark_another
-from agent_workbench.core.patch.hunk_mismatch import piece_name, position_error
 from agent_workbench.core.patch.hunk_pieces import (
     EDGE_LINES,
     Doubt,
@@ -16,7 +15,9 @@ from agent_workbench.core.patch.hunk_pieces import (
     PieceEdit,
     Placement,
     edits_of,
+    piece_name,
     piece_of,
+    position_error,
 )
 from agent_workbench.core.patch.paths import shown
 

@@ -5,8 +5,7 @@ from collections.abc import Collection, Mapping
 from msgspec import Struct
 
 from agent_workbench.core.errors import PatchError
-from agent_workbench.core.patch.application import apply_patch
-from agent_workbench.core.patch.constrained_placement import place_constrained, with_positions
+from agent_workbench.core.patch.application import apply_patch, place_constrained, with_positions
 from agent_workbench.core.patch.diff_targets import Target
 from agent_workbench.core.patch.file_lines import FileLines
 from agent_workbench.core.patch.file_placer import FilePlacer

@@ -10,14 +10,16 @@ from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.file_lines import FileLines, is_trivial, key_of
 from agent_workbench.core.patch.fuzzy_placement import MARGIN, placements_at, search
 from agent_workbench.core.patch.hunk_bodies import WrittenLine
-from agent_workbench.core.patch.hunk_mismatch import applied_line, piece_name, position_error
 from agent_workbench.core.patch.hunk_pieces import (
     Doubt,
     HunkPiece,
     PieceEdit,
     Placement,
+    applied_line,
     edits_of,
     is_unsigned,
+    piece_name,
+    position_error,
     split_at_dots,
     without_mark,
     without_tail,

@@ -12,7 +12,7 @@ from agent_workbench.core.hook_answers import HookOutcome
 from agent_workbench.core.playbooks import LintReport, PlaybookRequest, PlaybookSearch, RunAccess
 from agent_workbench.core.ports.workspace import OnOutput, Sources
 from agent_workbench.core.repo.workspace import CommandOutcome
-from agent_workbench.core.settings.hooks import HookPoint
+from agent_workbench.core.settings.extensions import HookPoint
 from agent_workbench.core.skills import SkillEntry, SkillHit, SkillPlace
 
 

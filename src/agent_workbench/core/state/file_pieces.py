@@ -28,8 +28,7 @@ from agent_workbench.core.patch.left_out_text import defined_names
 from agent_workbench.core.patch.paths import matches_glob, shown
 from agent_workbench.core.patch.rewritten_pieces import RewrittenPiece, read_rewrites
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.core.repo.import_lines import IMPORTS
-from agent_workbench.core.repo.retrieval import Chunk
+from agent_workbench.core.repo.retrieval import IMPORTS, Chunk
 from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.core.state.steps import proposals_of
 from agent_workbench.core.tools.spec import REWRITE

@@ -2,7 +2,7 @@
 
 from agent_workbench.core.hook_answers import INTERRUPTED, HookAnswer, HookRun, HookVerdict, describe_answer
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.core.settings.hooks import HookPoint
+from agent_workbench.core.settings.extensions import HookPoint
 from agent_workbench.core.state.session_state import SessionState
 
 _POINTS = {point.value: point for point in HookPoint if point.is_proposal}

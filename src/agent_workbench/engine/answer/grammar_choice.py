@@ -27,9 +27,8 @@ from agent_workbench.core.tools.arguments import Choices
 from agent_workbench.core.tools.spec import FINISH, NOTE, REMEMBER, ToolSpec
 from agent_workbench.engine.answer.grammar import reflexion_grammar, step_grammar, summary_grammar
 from agent_workbench.engine.prompt.step_history import failed_attempts
-from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
 from agent_workbench.engine.runtime.session_context import SessionContext
-from agent_workbench.engine.runtime.tool_context import ToolContext
+from agent_workbench.engine.runtime.tool_context import TaskBounds, TaskFiles, ToolContext
 from agent_workbench.engine.tools.registry import builtin_tools
 
 READ_FILE = "read_file"

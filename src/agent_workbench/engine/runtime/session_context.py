@@ -27,7 +27,7 @@ from agent_workbench.core.ports.workspace import ReadableFiles, Sources, Workspa
 from agent_workbench.core.proposals import USER, Proposal
 from agent_workbench.core.repo.workspace import WorkspaceRequest
 from agent_workbench.core.settings import Settings
-from agent_workbench.core.settings.hooks import HookPoint, HookSettings
+from agent_workbench.core.settings.extensions import HookPoint, HookSettings
 from agent_workbench.core.state.proposal_hooks import began
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.core.task_estimates import Complexity

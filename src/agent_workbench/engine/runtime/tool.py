@@ -29,8 +29,7 @@ from agent_workbench.core.tools.arguments import (
     schema_of,
 )
 from agent_workbench.core.tools.spec import ToolSpec
-from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
-from agent_workbench.engine.runtime.tool_context import ToolContext
+from agent_workbench.engine.runtime.tool_context import TaskBounds, TaskFiles, ToolContext
 
 
 class ToolResult(Struct, frozen=True):

@@ -10,9 +10,8 @@ from agent_workbench.core.settings import BACKGROUND, RUN_COMMAND, Permission
 from agent_workbench.core.state.steps import newest_steps
 from agent_workbench.core.tools.arguments import Argument, ArgumentKind, Arguments, Choices
 from agent_workbench.engine.runtime.budget import clip
-from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
 from agent_workbench.engine.runtime.tool import BuiltinTool, ToolResult
-from agent_workbench.engine.runtime.tool_context import ToolContext
+from agent_workbench.engine.runtime.tool_context import TaskBounds, TaskFiles, ToolContext
 from agent_workbench.engine.tools.check_runs import Checks, command_of, refuse_denied, run_command
 
 OBSERVED_CHARS = 6_000

@@ -1,18 +1,20 @@
-"""Commit of a task: approved changes only, with the approval's journal hash; and an end without changes."""
+"""Commit of a task: approved changes only, with the approval's journal hash and the files that were reviewed."""
 
 import textwrap
 from asyncio import to_thread
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from agent_workbench.core.errors import UsageError, WorkspaceError
-from agent_workbench.core.events import TaskCommitted
+from agent_workbench.core.errors import PatchError, UsageError, WorkspaceError
+from agent_workbench.core.events import Recorded, TaskCommitted
 from agent_workbench.core.history.journal_proof import without_anchors
+from agent_workbench.core.patch.application import apply_patch
 from agent_workbench.core.patch.diff_text import render_changes
+from agent_workbench.core.patch.values import FileChange, FileContent, FilePatch, Patch
 from agent_workbench.core.proposal_kinds import CommitProposal, FinishProposal
-from agent_workbench.core.proposals import COMMIT, END_UNCHANGED, TRAILER, Proposal
+from agent_workbench.core.proposals import COMMIT, END_UNCHANGED, TRAILER, Proposal, Verdict, is_person
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.applied_diffs import applied_diffs
-from agent_workbench.core.state.reviewed_files import reviewed_paths
 from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.core.state.steps import decisions_of, newest_steps
 from agent_workbench.core.text.commit_subjects import SUBJECT_CHARS, CommitConvention, subject_problem
@@ -125,3 +127,44 @@ class EndUnchanged(BuiltinTool, frozen=True):
 
 
 END_TOOL = EndUnchanged(name=END_UNCHANGED, summary="end the task with nothing changed", permission=Permission.FINISH)
+
+
+def reviewed_paths(history: Sequence[Recorded], changes: Sequence[FileChange]) -> tuple[str, ...]:
+    """Return the paths of `changes`, from a task's base to its tree, that are exactly what the user approved.
+
+    The diffs in effect that the user approved are applied again in memory, to the base. A file that another diff
+    touched, approved by a rule or a mode, does not count: nobody has seen all of it.
+    """
+    contents = {change.path: change.before for change in changes}
+    touched: set[str] = set()
+    unseen: set[str] = set()
+    for diff in reversed(tuple(applied_diffs(history))):
+        try:
+            files = diff.proposal.patch.files
+        except PatchError:  # a journal of 0.1 may hold a change that is not text
+            unseen.update(diff.proposal.paths)
+            continue
+        for file in files:
+            if is_person(diff.by) and _apply(file, contents):
+                touched |= {file.old_path, file.path}
+            else:
+                unseen |= {file.old_path, file.path}
+    seen = touched - unseen
+    return tuple(each.path for each in changes if each.path in seen and contents[each.path] == each.after)
+
+
+def commit_approved_by_user(history: Sequence[Recorded]) -> bool:
+    """Return True if the user approved the task's commit: its whole diff was before them, folded or not."""
+    commits = (step.decision for step in newest_steps(history) if step.proposal.kind is Permission.COMMIT)
+    newest = next(filter(None, commits), None)
+    return newest is not None and newest.event.verdict is Verdict.APPROVE and is_person(newest.event.by)
+
+
+def _apply(file: FilePatch, contents: dict[str, FileContent | None]) -> bool:
+    """Apply the patch of one file to `contents`; return False if it does not fit there."""
+    try:
+        applied = apply_patch(Patch((file,)), {path: contents.get(path) for path in (file.old_path, file.path)})
+    except PatchError:
+        return False
+    contents.update((change.path, change.after) for change in applied)
+    return True

@@ -17,9 +17,8 @@ from agent_workbench.core.tools.arguments import Argument, ArgumentKind, Argumen
 from agent_workbench.engine.consult_context import ConsultContext
 from agent_workbench.engine.consultation import consult
 from agent_workbench.engine.runtime.budget import clip, dollars_left
-from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
 from agent_workbench.engine.runtime.tool import BuiltinTool, ToolResult
-from agent_workbench.engine.runtime.tool_context import ToolContext
+from agent_workbench.engine.runtime.tool_context import TaskBounds, TaskFiles, ToolContext
 
 OBSERVED_CHARS = 6_000
 

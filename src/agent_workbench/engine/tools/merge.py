@@ -15,11 +15,10 @@ from agent_workbench.core.proposal_kinds import MergeProposal
 from agent_workbench.core.proposals import MERGE, TRAILER, Preimage, Proposal
 from agent_workbench.core.repo.workspace import MergeMethod, MergePreview, MergeTarget
 from agent_workbench.core.settings import Permission
-from agent_workbench.core.state.reviewed_files import commit_approved_by_user, reviewed_paths
 from agent_workbench.core.tools.arguments import Arguments
 from agent_workbench.engine.runtime.tool import BuiltinTool, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext
-from agent_workbench.engine.tools.commit import approval_trailer
+from agent_workbench.engine.tools.commit import approval_trailer, commit_approved_by_user, reviewed_paths
 
 DETACHED = "HEAD"
 METHOD = "method"

@@ -44,9 +44,8 @@ from agent_workbench.core.tools.arguments import (
 )
 from agent_workbench.core.tools.strict_json import JsonError, JsonValue, one_line, read_bounded_json
 from agent_workbench.engine.runtime.budget import clip, seconds_left
-from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
 from agent_workbench.engine.runtime.tool import BuiltinTool, ToolResult
-from agent_workbench.engine.runtime.tool_context import ToolContext
+from agent_workbench.engine.runtime.tool_context import TaskBounds, TaskFiles, ToolContext
 from agent_workbench.engine.tools.check_runs import refuse_denied
 from agent_workbench.engine.tools.write_diff import WriteDiff
 

@@ -6,9 +6,8 @@ from agent_workbench.core.ports.audit_index import ask
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.tools.arguments import Argument, ArgumentKind, Arguments, Choices
 from agent_workbench.engine.runtime.budget import clip
-from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
 from agent_workbench.engine.runtime.tool import BuiltinTool, ToolResult
-from agent_workbench.engine.runtime.tool_context import ToolContext
+from agent_workbench.engine.runtime.tool_context import TaskBounds, TaskFiles, ToolContext
 
 DAYS, ROWS = 30, 30
 OBSERVED_CHARS = 6_000

@@ -11,14 +11,12 @@ from itertools import islice
 from agent_workbench.core.errors import WorkspaceError
 from agent_workbench.core.patch.paths import matches_glob, similar_paths
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.core.repo.import_lines import IMPORTS
-from agent_workbench.core.repo.retrieval import RELEVANT, Chunk, CodeQuery
+from agent_workbench.core.repo.retrieval import IMPORTS, RELEVANT, Chunk, CodeQuery
 from agent_workbench.core.state.file_pieces import LEAST_LINES
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.tools.arguments import Argument, ArgumentKind, Arguments, Choices
-from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
 from agent_workbench.engine.runtime.tool import BuiltinTool, ToolResult
-from agent_workbench.engine.runtime.tool_context import ToolContext
+from agent_workbench.engine.runtime.tool_context import TaskBounds, TaskFiles, ToolContext
 from agent_workbench.engine.tools.check_runs import latest_failures
 
 MAX_CHOICES = 400

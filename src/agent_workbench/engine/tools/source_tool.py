@@ -22,9 +22,8 @@ from agent_workbench.core.tools.strict_json import (
 )
 from agent_workbench.engine.runtime.budget import clip
 from agent_workbench.engine.runtime.publisher import TAIL_CHARS
-from agent_workbench.engine.runtime.scope import TaskBounds, TaskFiles
 from agent_workbench.engine.runtime.tool import ToolResult
-from agent_workbench.engine.runtime.tool_context import ToolContext
+from agent_workbench.engine.runtime.tool_context import TaskBounds, TaskFiles, ToolContext
 
 OBSERVED_CHARS = 6_000
 READ_CHARS = 24_000

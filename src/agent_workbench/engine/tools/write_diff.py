@@ -27,9 +27,8 @@ from agent_workbench.core.state.file_pieces import OfferedPieces, aimed, named_p
 from agent_workbench.core.tools.arguments import Arguments
 from agent_workbench.core.tools.spec import REWRITE
 from agent_workbench.engine.prompt.repeated_lines import is_as_written
-from agent_workbench.engine.runtime.scope import TaskBounds
 from agent_workbench.engine.runtime.tool import BuiltinTool, ToolResult
-from agent_workbench.engine.runtime.tool_context import ToolContext
+from agent_workbench.engine.runtime.tool_context import TaskBounds, ToolContext
 
 STAND_IN = re.compile("«redacted:[^«»\\s]+»".encode())
 SHOWN_CONTEXT = 3

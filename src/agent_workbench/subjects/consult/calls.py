@@ -288,6 +288,6 @@ class UnkeptJournal:
 
 def unkept_session() -> HeldSession:
     """Return a new session that is not written anywhere."""
-    from agent_workbench.adapters.journal.clock import SystemIds
+    from agent_workbench.adapters.local_machine import SystemIds
 
     return HeldSession(SystemIds().session(), UnkeptJournal())

@@ -13,7 +13,7 @@ from agent_workbench.core.errors import WorkbenchError, error_text
 from agent_workbench.core.hook_answers import MAX_ANSWER_CHARS, HookOutcome
 from agent_workbench.core.ports.workspace import Command, Shell
 from agent_workbench.core.repo.workspace import CommandOutcome
-from agent_workbench.core.settings.hooks import HookPoint, HookSettings
+from agent_workbench.core.settings.extensions import HookPoint, HookSettings
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.system.folder_trees import remove_tree
 

@@ -5,7 +5,7 @@ import asyncio
 from agent_workbench.bootstrap.repo_context import RepoContext
 from agent_workbench.core.errors import WorkbenchError, error_text
 from agent_workbench.core.hook_document import bare_document
-from agent_workbench.core.settings.hooks import HookPoint
+from agent_workbench.core.settings.extensions import HookPoint
 
 
 async def tell_hooks(repo: RepoContext, point: HookPoint, task: str, reason: str) -> str:

@@ -11,7 +11,7 @@ from agent_workbench.core.session_request import Invocation
 if TYPE_CHECKING:  # loaded with a session
     from agent_workbench.adapters.shell.shell import SandboxedShell
     from agent_workbench.core.settings import Settings
-    from agent_workbench.core.settings.hooks import HookSettings
+    from agent_workbench.core.settings.extensions import HookSettings
     from agent_workbench.subjects.hooks.adapter import HookCommands
 
 

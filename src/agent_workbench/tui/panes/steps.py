@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 from textual.message import Message
 
-from agent_workbench.core.checks.failure_tree import CodePlace
+from agent_workbench.core.checks.results import CodePlace
 from agent_workbench.tui.keymap import bindings
 from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.entry_list import EntryList

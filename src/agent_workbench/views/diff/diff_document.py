@@ -6,7 +6,7 @@ from copy import copy
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_workbench.core.checks.failure_tree import CodePlace
+from agent_workbench.core.checks.results import CodePlace
 from agent_workbench.core.proposals import MAX_DIFF_LINES
 from agent_workbench.views.blocks import Tone
 from agent_workbench.views.diff.file_headers import FileHead, is_header, with_header

@@ -4,8 +4,14 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from agent_workbench.core.checks.failure_tree import FailedCommand, Failure, failed_commands
-from agent_workbench.core.checks.results import CheckPurpose, CheckResult, all_passed
+from agent_workbench.core.checks.results import (
+    CheckPurpose,
+    CheckResult,
+    FailedCommand,
+    Failure,
+    all_passed,
+    failed_commands,
+)
 from agent_workbench.core.events import TestsFinished
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, without_colours

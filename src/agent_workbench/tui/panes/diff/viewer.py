@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 from textual.message import Message
 
-from agent_workbench.core.checks.failure_tree import CodePlace
+from agent_workbench.core.checks.results import CodePlace
 from agent_workbench.core.patch.values import Patch
 from agent_workbench.tui.panes.diff.rendering import DiffRendering
 from agent_workbench.tui.widgets.row_list import RowList

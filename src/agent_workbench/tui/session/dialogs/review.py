@@ -3,7 +3,7 @@
 import asyncio
 from functools import partial
 
-from agent_workbench.core.checks.failure_tree import CodePlace
+from agent_workbench.core.checks.results import CodePlace
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.intents import EditProposal, OpenFile
 from agent_workbench.core.patch.selection import hunk_text, with_hunk_text

@@ -1,7 +1,7 @@
 import re
 from datetime import UTC, datetime, timedelta
 
-from agent_workbench.adapters.journal.clock import SystemClock, SystemIds
+from agent_workbench.adapters.local_machine import SystemClock, SystemIds
 from agent_workbench.core.ids import session_id
 from agent_workbench.core.ports.machine import Clock, Ids
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.desktop import DesktopNotifications
+from agent_workbench.adapters.local_machine import DesktopNotifications
 
 
 @pytest.mark.parametrize(
