@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.adapters.journal.line_format import claimed_hash, encode_line
-from agent_workbench.adapters.journal.past_events import past_actions
 from agent_workbench.adapters.journal.reader import read_journal, verify_journal
+from agent_workbench.adapters.journal.session_list import past_actions
 from agent_workbench.adapters.journal.writer import JournalWriter
 from agent_workbench.core.errors import JournalError
 from agent_workbench.core.settings import Permission

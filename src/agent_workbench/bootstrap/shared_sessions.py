@@ -6,9 +6,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_workbench.adapters.database.copy_tools import CopyStates, CopyTools
+from agent_workbench.adapters.database.copy_tools import CopyStates, CopyTools, Mirror
 from agent_workbench.adapters.database.journal_rows import JournalRows, Leases
-from agent_workbench.adapters.database.session_mirror import Mirror
 from agent_workbench.adapters.database.shared_store import SharedSessionStore
 from agent_workbench.adapters.journal.journal_copies import JournalFolder
 from agent_workbench.adapters.journal.redaction import Redactor

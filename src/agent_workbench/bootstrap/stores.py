@@ -74,7 +74,7 @@ def tombstones() -> "Tombstones":
 
 def rule_store(root: Path, invocation: Invocation, sessions_dir: Path) -> "RuleStore":
     """Return the store of the rules in force in the repo at `root`."""
-    from agent_workbench.adapters.journal.past_events import past_actions
+    from agent_workbench.adapters.journal.session_list import past_actions
     from agent_workbench.adapters.rules import RuleFiles
     from agent_workbench.config.settings_loader import load_settings
     from agent_workbench.config.trust_store import RuleTrust, TrustStore
@@ -96,7 +96,7 @@ def local_inbox() -> "Inbox":
 
 async def past_speed(sessions_dir: Path, facts: "ModelFacts") -> float:
     """Return the prompt tokens that a model read in a second in earlier sessions, 0.0 if none tells."""
-    from agent_workbench.adapters.journal.past_events import past_reading_speed
+    from agent_workbench.adapters.journal.session_list import past_reading_speed
 
     return await asyncio.to_thread(past_reading_speed, sessions_dir, facts)
 
@@ -108,7 +108,7 @@ async def past_figures(
 
     A database that does not answer leaves those out.
     """
-    from agent_workbench.adapters.journal.past_events import past_figures as read_figures
+    from agent_workbench.adapters.journal.session_list import past_figures as read_figures
     from agent_workbench.core.history.summaries import done_tasks
 
     found = await asyncio.to_thread(read_figures, sessions_dir)

@@ -63,7 +63,7 @@ from agent_workbench.engine.consult_context import (
     files_block,
     read_judged,
 )
-from agent_workbench.engine.note_search import find_knowledge, knowledge_text
+from agent_workbench.engine.notes import find_knowledge, knowledge_text
 from agent_workbench.engine.runtime.session_context import SessionContext
 
 MOST_NOTES = 3

@@ -27,7 +27,7 @@ from agent_workbench.core.proposal_kinds import KnowledgeProposal
 from agent_workbench.core.proposals import OFFER_NOTES, POLICY, Proposal, Verdict, with_patch
 from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.core.state.steps import decisions_of
-from agent_workbench.engine.note_diff import (
+from agent_workbench.engine.notes import (
     MAX_NOTES,
     diff_notes,
     moved_note,

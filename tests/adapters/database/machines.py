@@ -5,9 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agent_workbench.adapters.database.connection import Database
-from agent_workbench.adapters.database.copy_tools import CopyStates, CopyTools
+from agent_workbench.adapters.database.copy_tools import CopyStates, CopyTools, Mirror
 from agent_workbench.adapters.database.journal_rows import JournalRows, Leases
-from agent_workbench.adapters.database.session_mirror import Mirror
 from agent_workbench.adapters.database.shared_store import SharedSessionStore
 from agent_workbench.adapters.journal.journal_copies import JournalFolder
 from agent_workbench.adapters.journal.session_store import LocalSessionStore

@@ -3,8 +3,8 @@
 import asyncio
 from pathlib import Path
 
-from agent_workbench.adapters.journal.past_events import past_reading_speed
 from agent_workbench.adapters.journal.redaction import Redactor
+from agent_workbench.adapters.journal.session_list import past_reading_speed
 from agent_workbench.adapters.journal.writer import JournalWriter
 from agent_workbench.core.events import ModelAnswered, SessionStarted
 from agent_workbench.core.ids import CommitId, SessionId

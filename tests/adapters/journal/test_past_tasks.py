@@ -4,7 +4,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from agent_workbench.adapters.journal.past_events import past_figures
+from agent_workbench.adapters.journal.session_list import past_figures
 from agent_workbench.core.events import ActionFinished, ActionResult, ModelAnswered
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.plan import TaskStatus

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.adapters.journal.past_events import past_actions
 from agent_workbench.adapters.journal.redaction import Redactor
+from agent_workbench.adapters.journal.session_list import past_actions
 from agent_workbench.adapters.journal.writer import JournalWriter
 from agent_workbench.adapters.rules import REPO_KEYS, RuleFiles, rules_at, with_rule, without_rule
 from agent_workbench.config.settings_loader import load_settings

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.core.errors import ConfigError, ModelError, StorageError
-from agent_workbench.core.model_files import HubFile, HubRevision, read_hub_name
 from agent_workbench.subjects.models.hub_adapter import download, find_revision, partial_of, target_of
+from agent_workbench.subjects.models.model_files import HubFile, HubRevision, read_hub_name
 from tests.fakes.model_hub import COMMIT, ModelHub, model_hub
 
 DATA = b"GGUF" + b"m" * 100_000

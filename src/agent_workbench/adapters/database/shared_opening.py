@@ -6,9 +6,8 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from agent_workbench.adapters.database.copy_tools import CopyState, CopyTools
+from agent_workbench.adapters.database.copy_tools import CopyState, CopyTools, Mirror
 from agent_workbench.adapters.database.session_copier import SessionCopier
-from agent_workbench.adapters.database.session_mirror import Mirror
 from agent_workbench.core.errors import ConfigError, DatabaseDownError, JournalError, StorageError, WorkbenchError
 from agent_workbench.core.events import ActionStarted, Event, Recorded
 from agent_workbench.core.history.signed_approvals import SignedHead

@@ -6,10 +6,9 @@ from contextlib import aclosing, suppress
 
 from msgspec.structs import replace
 
-from agent_workbench.adapters.database.copy_tools import CopyState, CopyTools
+from agent_workbench.adapters.database.copy_tools import CopyState, CopyTools, Mirror
 from agent_workbench.adapters.database.journal_rows import BATCH_BYTES
 from agent_workbench.adapters.database.session_copier import FIRST_PAUSE, LONGEST_PAUSE, SessionCopier
-from agent_workbench.adapters.database.session_mirror import Mirror
 from agent_workbench.adapters.database.shared_opening import ANOTHER, LeasedJournal, SessionOpening, SessionSources
 from agent_workbench.core.background import in_background
 from agent_workbench.core.database_report import Backlog, summed

@@ -26,7 +26,7 @@ from agent_workbench.core.patch.rewritten_pieces import fence_for
 from agent_workbench.core.repo.repo_map import RepoMap
 from agent_workbench.core.repo.retrieval import IMPORTS, Chunk
 from agent_workbench.core.state.file_pieces import LEAVES_OUT, chunks_shown_by
-from agent_workbench.engine.note_search import HEADING, note_text
+from agent_workbench.engine.notes import HEADING, note_text
 from agent_workbench.engine.prompt.prompt_text import (
     FOUND,
     FOUND_NOTHING,

@@ -87,8 +87,7 @@ from agent_workbench.engine.prompt.scratchpad import notes_changed
 from agent_workbench.engine.proposals import choose_method, decide, propose_merge, replace_proposal
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.session.consult_intents import ask_consultant, find_notes, handle_notes
-from agent_workbench.engine.session.context_intents import NO_TASK, handle_context, preview_prompt
-from agent_workbench.engine.session.model_intents import handle_model
+from agent_workbench.engine.session.context_intents import NO_TASK, handle_context, handle_model, preview_prompt
 from agent_workbench.engine.session.plan_intents import handle_plan
 from agent_workbench.engine.task.code_lookup import find_code, open_file
 from agent_workbench.engine.task.skill_choice import takable_skills

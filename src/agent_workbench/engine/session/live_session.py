@@ -61,9 +61,9 @@ from agent_workbench.engine.runtime.publisher import show_time
 from agent_workbench.engine.runtime.session_context import SessionContext
 from agent_workbench.engine.runtime.stoppable import BackgroundTask
 from agent_workbench.engine.runtime.tool import REFUSALS
+from agent_workbench.engine.session.context_intents import why_not_switch
 from agent_workbench.engine.session.inbox import record_decision, record_pending, watch_inbox
 from agent_workbench.engine.session.intents import Lengthy, Question, carry_out, look_up
-from agent_workbench.engine.session.model_intents import why_not_switch
 from agent_workbench.engine.session.unattended import trouble_event
 from agent_workbench.engine.task.task_start import find_taken_tasks, read_again, start_task, task_without_check
 from agent_workbench.engine.task.undo import why_not_undo

@@ -21,7 +21,7 @@ from agent_workbench.core.proposals import CHECKS, COMMIT, COMPACT, Proposal
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.tools.arguments import Arguments
 from agent_workbench.engine.answer.repeated_calls import without_repeat
-from agent_workbench.engine.note_diff import moved_note
+from agent_workbench.engine.notes import moved_note
 from agent_workbench.engine.prompt.prompt_text import user_change_note
 from agent_workbench.engine.proposals import propose_draft, propose_merge, replace_proposal
 from agent_workbench.engine.runtime.budget import clip

@@ -15,7 +15,7 @@ from agent_workbench.core.repo.path_kinds import is_test
 from agent_workbench.core.repo.repo_map import RepoMap, map_repo
 from agent_workbench.core.repo.retrieval import RELEVANT, Chunk, CodeQuery
 from agent_workbench.engine.compacted_context import relocate_chunk
-from agent_workbench.engine.note_search import find_knowledge
+from agent_workbench.engine.notes import find_knowledge
 from agent_workbench.engine.prompt.step_history import shown_at
 from agent_workbench.engine.runtime.code_diagnostics import prepare_diagnostics
 from agent_workbench.engine.runtime.session_context import SessionContext

@@ -7,8 +7,7 @@ from agent_workbench.core.proposal_kinds import KnowledgeProposal
 from agent_workbench.core.proposals import Proposal, with_patch
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.tools.arguments import Argument, ArgumentKind, Arguments
-from agent_workbench.engine.note_diff import diff_notes, shown_title, write_notes
-from agent_workbench.engine.note_search import find_knowledge, note_text
+from agent_workbench.engine.notes import diff_notes, find_knowledge, note_text, shown_title, write_notes
 from agent_workbench.engine.prompt.scratchpad import notes_changed
 from agent_workbench.engine.runtime.tool import BuiltinTool, ToolResult
 from agent_workbench.engine.runtime.tool_context import ToolContext

@@ -63,7 +63,7 @@ class OfferedNotes(Struct, frozen=True):
 
 async def search_knowledge(invocation: Invocation, words: str, limit: int = DEFAULT_LIMIT) -> KnowledgeFound:
     """Return excerpts of the notes that fit the words best; a `limit` below 1 means the default."""
-    from agent_workbench.engine.note_search import find_knowledge
+    from agent_workbench.engine.notes import find_knowledge
 
     repo, settings = await trusted_repo(invocation)
     retriever = await asyncio.to_thread(repo.shared.retriever, settings, invocation.environ)

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from agent_workbench.core.errors import ModelError
     from agent_workbench.core.local_models import FoundServer, ListedModel
     from agent_workbench.core.model import ModelFacts
-    from agent_workbench.core.model_files import StoredModel
     from agent_workbench.core.ports.model import EndpointModels, Model
     from agent_workbench.core.settings import Settings
     from agent_workbench.subjects.models.folder_adapter import ModelFolder
+    from agent_workbench.subjects.models.model_files import StoredModel
 
 
 Progress = Callable[[str, int, int], None]
@@ -293,7 +293,6 @@ def pull_model(named: str, progress: Progress) -> PulledModel:
     The commit is chosen once, and all files are of it. Raises `UsageError` for a name that there is none of,
     `StorageError` without the room, `ModelError` if the hub does not answer or what came is wrong.
     """
-    from agent_workbench.core.model_files import read_hub_name, wanted_files
     from agent_workbench.subjects.models.hub_adapter import (
         check_room,
         download,
@@ -302,6 +301,7 @@ def pull_model(named: str, progress: Progress) -> PulledModel:
         partial_of,
         target_of,
     )
+    from agent_workbench.subjects.models.model_files import read_hub_name, wanted_files
 
     name = read_hub_name(named)
     revision = find_revision(name)
@@ -331,6 +331,6 @@ def stored_models() -> "tuple[StoredModel, ...]":
 
 def remove_model(named: str) -> int:
     """Remove a model and return the freed bytes; raise `UsageError` if it is not there."""
-    from agent_workbench.core.model_files import read_hub_name
+    from agent_workbench.subjects.models.model_files import read_hub_name
 
     return model_folder().remove(read_hub_name(named))

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from agent_workbench.core.errors import UsageError
-from agent_workbench.core.model_files import SUFFIX, HubFile, HubName, HubRevision, StoredModel
+from agent_workbench.subjects.models.model_files import SUFFIX, HubFile, HubName, HubRevision, StoredModel
 from agent_workbench.system.atomic_files import write_atomically
 
 RECORD = "source.json"

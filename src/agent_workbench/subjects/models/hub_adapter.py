@@ -16,9 +16,9 @@ import httpx
 import msgspec
 
 from agent_workbench.core.errors import ConfigError, ModelError, StorageError, UsageError, WorkbenchError
-from agent_workbench.core.model_files import HubFile, HubName, HubRevision
 from agent_workbench.core.text.amounts import quoted
 from agent_workbench.core.version import __version__
+from agent_workbench.subjects.models.model_files import HubFile, HubName, HubRevision
 from agent_workbench.system.atomic_files import make_directories, storage_error
 from agent_workbench.system.folder_trees import open_regular
 from agent_workbench.system.locks import FileLock

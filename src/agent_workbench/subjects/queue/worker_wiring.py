@@ -69,6 +69,6 @@ async def worker_names(repo: "RepoContext", project: str) -> "WorkerFiles":
 
 def recorded_answers(repo: "RepoContext", settings: "Settings") -> "Sequence[ModelAnswered]":
     """Return the answers of models in this repository's newest sessions, the oldest first. Blocks."""
-    from agent_workbench.adapters.journal.past_events import past_answers
+    from agent_workbench.adapters.journal.session_list import past_answers
 
     return tuple(past_answers(repo.sessions_dir(settings)))[::-1]

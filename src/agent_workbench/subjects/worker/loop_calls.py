@@ -8,11 +8,11 @@ from msgspec import Struct
 
 from agent_workbench.core.errors import ExitCode, SigningError, StorageError, error_text
 from agent_workbench.core.ports.machine import Clock
-from agent_workbench.core.schedule import Schedule
 from agent_workbench.core.session_request import SessionEnd
 from agent_workbench.subjects.worker.dispatcher_calls import Dispatcher
 from agent_workbench.subjects.worker.outage_calls import Cause, Outages, Pauses, cause_of
 from agent_workbench.subjects.worker.parked_task_calls import ParkedTasks, RefusedFiles, WorkerLog
+from agent_workbench.subjects.worker.schedule import Schedule
 
 LOOK_SECONDS = 0.2
 THOROUGH_SECONDS = 5.0

@@ -18,7 +18,6 @@ from agent_workbench.api.trusted_repo import redactor_of, require_trust
 from agent_workbench.bootstrap.stores import system_clock
 from agent_workbench.core.diagnostics import endpoint_lines
 from agent_workbench.core.errors import ExitCode, StorageError, WorkbenchError, error_text
-from agent_workbench.core.schedule import Schedule
 from agent_workbench.core.session_request import Invocation, SessionEnd
 from agent_workbench.core.settings.models import SHORT_FORM
 from agent_workbench.core.workers import WorkerRecord, WorkerState
@@ -26,6 +25,7 @@ from agent_workbench.subjects.inbox.wiring import repo_decisions
 from agent_workbench.subjects.worker.membership_calls import Membership, MembershipParts
 from agent_workbench.subjects.worker.outage_calls import Outages, Pauses, Sleep
 from agent_workbench.subjects.worker.parked_task_calls import ParkedTasks, RefusedFiles, WorkerLog, WriteLine
+from agent_workbench.subjects.worker.schedule import Schedule
 from agent_workbench.subjects.worker.served_model_calls import ServedModels, WorkerEndpoint
 
 if TYPE_CHECKING:

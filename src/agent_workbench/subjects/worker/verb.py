@@ -197,8 +197,8 @@ def configure(verb: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     """Run the worker; the exit codes are those of `agent run`."""
-    from agent_workbench.core.schedule import parse_schedule
     from agent_workbench.subjects.worker.run_calls import WorkerOptions
+    from agent_workbench.subjects.worker.schedule import parse_schedule
 
     if not (options.once or options.watch or options.schedule):
         raise UsageError("say when to work", advice='name one of --once, --watch, --schedule "*/30 * * * *"')

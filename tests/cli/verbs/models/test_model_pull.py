@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.core.errors import ExitCode, UsageError
-from agent_workbench.core.model_files import HubFile, HubRevision, read_hub_name, wanted_files
+from agent_workbench.subjects.models.model_files import HubFile, HubRevision, read_hub_name, wanted_files
 from tests.e2e.machine import Done, Machine
 from tests.fakes.model_hub import COMMIT, ModelHub, model_hub
 

@@ -1,15 +1,18 @@
-"""Notes as a diff of their files: made for the gate, and carried out exactly as it was approved."""
+"""Notes that outlive a task: searched within a budget for its words, and new ones proposed as a diff of their files."""
 
 import re
 import unicodedata
 from asyncio import to_thread
 from collections.abc import Iterable, Sequence
+from math import ceil
 
 from msgspec import Struct
 
-from agent_workbench.core.errors import PatchError, StorageError, UsageError
-from agent_workbench.core.events import OfferedNote
+from agent_workbench.core.errors import PatchError, StorageError, UsageError, error_text
+from agent_workbench.core.events import KnowledgeFound, OfferedNote
 from agent_workbench.core.knowledge import (
+    EXCERPT_CHARS,
+    KnowledgeHit,
     KnowledgeNote,
     check_note_name,
     excerpt_of,
@@ -25,6 +28,7 @@ from agent_workbench.core.patch.values import FileChange, FileContent, LineKind,
 from agent_workbench.core.ports.search import Knowledge
 from agent_workbench.core.proposals import Preimage, Proposal
 from agent_workbench.core.proposed_action import SimilarNote
+from agent_workbench.core.repo.retrieval import Chunk, SignalKind
 
 MAX_NOTES = 30
 MAX_NOTE_CHARS = 20_000
@@ -33,6 +37,14 @@ REPEATS = 0.5
 """Share of a note's words in an existing note from which on it repeats that."""
 LOOKED_AT = 3
 _HEADER = re.compile(r"==> (?P<path>.+) <==")
+
+HEADING = "## Relevant knowledge"
+MOST_NOTES = 3
+LEAST_WORDS = 2
+"""Words that a note must share with a task: one alone is in too many notes."""
+CHARS_PER_TOKEN = 4
+SEARCHED = 30
+"""Number of hits that are looked at."""
 
 
 class NoteDiff(Struct, frozen=True):
@@ -184,3 +196,68 @@ async def _similar(knowledge: Knowledge, memory: str, path: str, text: str) -> l
         return []
     shown = excerpt_of(best[1].text, limit_chars=SHOWN_CHARS).text
     return [SimilarNote(path, note_path(memory, best[1].name), shown)]
+
+
+async def find_knowledge(
+    knowledge: Knowledge,
+    memory: str,
+    words: str,
+    *,
+    limit: int = MOST_NOTES,
+    max_tokens: int = 1_000,
+    least_words: int = LEAST_WORDS,
+) -> KnowledgeFound:
+    """Return excerpts of at most `limit` notes that fit the words, in at most `max_tokens` estimated tokens.
+
+    A hit counts if it shares `least_words` words, all words of a shorter query, or is similar by its vector. Never
+    raises: what could not be searched is the `problem` of the result.
+    """
+    if limit < 1 or max_tokens < 1:
+        return KnowledgeFound(words)
+    try:
+        hits = await knowledge.search(words, SEARCHED)
+        problem = await knowledge.problem()
+    except StorageError as error:
+        return KnowledgeFound(words, (), error_text(error))
+    least = min(least_words, len(set(words.split())))
+    found: list[Chunk] = []
+    left = max_tokens
+    for hit in hits:
+        chunk = note_chunk(hit, memory, min(EXCERPT_CHARS, left * CHARS_PER_TOKEN))
+        if len(found) < limit and _fits(hit, least) and chunk.tokens <= left and chunk.text.strip():
+            found.append(chunk)
+            left -= chunk.tokens
+    return KnowledgeFound(words, tuple(found), problem)
+
+
+def note_chunk(hit: KnowledgeHit, memory: str, limit_chars: int = EXCERPT_CHARS) -> Chunk:
+    """Return the excerpt of a note around the words that were found in it; its `symbol` is the note's title."""
+    note = hit.note
+    excerpt = excerpt_of(note.text, hit.words, limit_chars)
+    title = read_head(note.text).title or note.name
+    return Chunk(
+        note_path(memory, note.name),
+        excerpt.first_line,
+        excerpt.last_line,
+        excerpt.text,
+        round(hit.score, 4),
+        symbol=title,
+        why=hit.words,
+        tokens=ceil((len(title) + len(excerpt.text)) / CHARS_PER_TOKEN),
+        signals=hit.signals,
+    )
+
+
+def note_text(note: Chunk) -> str:
+    """Return a found note as a prompt shows it."""
+    return f"### {note.symbol}\n{note.text}"
+
+
+def knowledge_text(found: KnowledgeFound) -> str:
+    """Return the block of the found notes, empty without any."""
+    notes = list(map(note_text, found.notes))
+    return "\n\n".join((HEADING, *notes)) if notes else ""
+
+
+def _fits(hit: KnowledgeHit, least_words: int) -> bool:
+    return len(hit.words) >= least_words or any(signal.kind is SignalKind.VECTOR for signal in hit.signals)

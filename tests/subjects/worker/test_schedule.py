@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from agent_workbench.core.errors import UsageError
-from agent_workbench.core.schedule import parse_schedule
+from agent_workbench.subjects.worker.schedule import parse_schedule
 
 SUNDAY = datetime(2026, 3, 1, 10, 7, 30, tzinfo=UTC)
 BERLIN = ZoneInfo("Europe/Berlin")
