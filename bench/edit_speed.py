@@ -18,7 +18,7 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.http_endpoint import Endpoint
-from agent_workbench.adapters.llama_cpp.json_values import number_at, object_at
+from agent_workbench.adapters.llama_cpp.server_answers import number_at, object_at
 from agent_workbench.core.patch.diff_grammar import EditScope, diff_rules
 from agent_workbench.core.patch.grammar_rules import literal
 from agent_workbench.core.patch.hunk_rules import editable, text_lines

@@ -25,7 +25,7 @@ if __package__ in {None, ""}:  # run as a file: the repository's root is where `
 
 from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedServer
 from agent_workbench.adapters.llama_cpp.http_endpoint import Endpoint
-from agent_workbench.adapters.llama_cpp.json_values import first_at, object_at, text_at
+from agent_workbench.adapters.llama_cpp.server_answers import first_at, object_at, text_at
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.diff_grammar import EditScope, diff_rules
 from agent_workbench.core.patch.fit import fit_constrained_diff, fit_diff

@@ -15,7 +15,7 @@ from statistics import median
 
 from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedServer
 from agent_workbench.adapters.llama_cpp.http_endpoint import Endpoint
-from agent_workbench.adapters.llama_cpp.json_values import object_at, real_at
+from agent_workbench.adapters.llama_cpp.server_answers import object_at, real_at
 from agent_workbench.core.settings.models import ServingSettings
 from bench.figures import Figure
 from scripts.tiny_model import write_tiny_gguf

@@ -13,8 +13,11 @@ from agent_workbench.core.history.replay_marks import Marks, marks_of
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.inbox import InboxChoice, InboxDecision, InboxFilter, InboxItem, InboxReceipt, Reference
 from agent_workbench.core.intents import (
+    AddTask,
     ApproveProposal,
     CompleteCode,
+    DraftTask,
+    EditPlan,
     ExpandPrompt,
     FindCode,
     FindNotes,
@@ -26,6 +29,7 @@ from agent_workbench.core.intents import (
     ListSkills,
     LoadModel,
     OpenFile,
+    OpenPlan,
     PreviewPrompt,
     RejectProposal,
     SkipProposal,
@@ -33,7 +37,6 @@ from agent_workbench.core.intents import (
 )
 from agent_workbench.core.live import Followed, Live, Notice, Recording, ReplayPosition, SessionUpdate
 from agent_workbench.core.outcomes import Accepted, Outcome, PromptExpanded, PromptsListed
-from agent_workbench.core.plan_intents import AddTask, DraftTask, EditPlan, OpenPlan
 from agent_workbench.core.ports.session_host import SessionHandle
 from agent_workbench.core.session_request import SessionEnd, SessionRequest
 from agent_workbench.core.state.session_state import SessionState

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from agent_workbench.adapters.llama_cpp.json_values import MOST
+from agent_workbench.adapters.llama_cpp.server_answers import MOST
 from tests.e2e.calc import GOOD, calc_repo
 from tests.e2e.conftest import machine
 from tests.e2e.machine import Machine, bodies, journal_lines

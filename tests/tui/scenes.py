@@ -40,7 +40,17 @@ from agent_workbench.core.events import (
     UserSaid,
 )
 from agent_workbench.core.history.mode_approvals import PastAction, PastActions
-from agent_workbench.core.intents import CompleteCode, Intent, ListModels, ListPastActions, OpenFile, PreviewPrompt
+from agent_workbench.core.intents import (
+    CompleteCode,
+    DraftTask,
+    EditPlan,
+    Intent,
+    ListModels,
+    ListPastActions,
+    OpenFile,
+    OpenPlan,
+    PreviewPrompt,
+)
 from agent_workbench.core.live import LeftRunning, Live, PreflightQuestion, Running, Streaming
 from agent_workbench.core.local_models import FoundServer, ListedModel, ModelStatus
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
@@ -55,7 +65,6 @@ from agent_workbench.core.outcomes import (
     TaskDrafted,
 )
 from agent_workbench.core.plan import PathScope, Plan, PlanPiece, Task, TaskDraft, TaskStatus
-from agent_workbench.core.plan_intents import DraftTask, EditPlan, OpenPlan
 from agent_workbench.core.proposals import COMPACT, END_UNCHANGED, Verdict
 from agent_workbench.core.proposed_action import SummaryEstimate
 from agent_workbench.core.repo.retrieval import Completion, IndexStatus

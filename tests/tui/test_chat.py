@@ -17,11 +17,10 @@ from agent_workbench.core.events import (
     UserSaid,
 )
 from agent_workbench.core.ids import ProposalId
-from agent_workbench.core.intents import AbortTask, ApproveProposal, ListSkills, SayToModel, StopAnswer
+from agent_workbench.core.intents import AbortTask, ApproveProposal, DraftTask, ListSkills, SayToModel, StopAnswer
 from agent_workbench.core.live import Live, Streaming
 from agent_workbench.core.model import AnswerFigures, Purpose
 from agent_workbench.core.outcomes import SkillsListed
-from agent_workbench.core.plan_intents import DraftTask
 from agent_workbench.core.proposal_kinds import ExternalProposal, ReadProposal
 from agent_workbench.core.proposals import Verdict, shown_sha
 from agent_workbench.core.session_request import OpenMode, SessionRequest

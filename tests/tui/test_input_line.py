@@ -7,10 +7,9 @@ from textual.widgets import TextArea
 
 from agent_workbench.core.custom_prompts import CustomPrompt
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.intents import CompleteCode, SayToModel, StartTask
+from agent_workbench.core.intents import AddTask, CompleteCode, DraftTask, OpenPlan, SayToModel, StartTask
 from agent_workbench.core.outcomes import Accepted, CodeCompleted, PlanOpened, Refused, TaskAdded, TaskDrafted
 from agent_workbench.core.plan import PathScope, PlanPiece, Task, TaskDraft
-from agent_workbench.core.plan_intents import AddTask, DraftTask, OpenPlan
 from agent_workbench.core.repo.retrieval import Completion
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession

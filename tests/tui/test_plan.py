@@ -10,9 +10,9 @@ from textual.widgets import TextArea
 from agent_workbench.core.errors import ConfigError, ForgeError
 from agent_workbench.core.events import Author, PlanRead
 from agent_workbench.core.ids import CommitId, TaskId
+from agent_workbench.core.intents import BlockTask, EditPlan, MoveTask, OpenPlan
 from agent_workbench.core.outcomes import Accepted, PlanOpened, Refused
 from agent_workbench.core.plan import Plan, PlanPiece
-from agent_workbench.core.plan_intents import BlockTask, EditPlan, MoveTask, OpenPlan
 from agent_workbench.core.ports.forge import ShownPullRequest
 from agent_workbench.tui.dialogs.plan_text import indent_after
 from agent_workbench.tui.panes.plan import PlanPane

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from agent_workbench.core.errors import StorageError
 from agent_workbench.core.ids import SessionId, TaskId
+from agent_workbench.core.intents import OpenPlan, ProposePlan
 from agent_workbench.core.plan import Task, TaskStatus
-from agent_workbench.core.plan_intents import OpenPlan, ProposePlan
 from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.core.task_estimates import Complexity, Estimate, Intent, Needs, Spread
 from agent_workbench.subjects.dispatch.preparation import Dispatch, PlanApproval, PreparedTask, TaskRemark

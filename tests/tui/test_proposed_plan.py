@@ -6,11 +6,19 @@ from textual.widgets import Input, TextArea
 
 from agent_workbench.core.events import ActionDecided, ActionProposed, Author, PlanAsked, PlanSurveyed, ProposalReplaced
 from agent_workbench.core.ids import ProposalId, TaskId
-from agent_workbench.core.intents import AbortTask, ApproveProposal, EditProposal, RejectProposal, SkipProposal
+from agent_workbench.core.intents import (
+    AbortTask,
+    ApproveProposal,
+    ArrangePlan,
+    EditProposal,
+    OpenPlan,
+    ProposePlan,
+    RejectProposal,
+    SkipProposal,
+)
 from agent_workbench.core.live import Live, Streaming
 from agent_workbench.core.outcomes import PlanOpened
 from agent_workbench.core.plan import PlanPiece, Task
-from agent_workbench.core.plan_intents import ArrangePlan, OpenPlan, ProposePlan
 from agent_workbench.core.proposal_kinds import PlanProposal
 from agent_workbench.core.proposals import PROPOSE_PLAN, Proposal, Verdict, shown_sha
 from agent_workbench.core.proposed_plan import ProposedPlan, ProposedTask

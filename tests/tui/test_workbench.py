@@ -7,6 +7,7 @@ from textual.widgets import TextArea
 from agent_workbench.core.events import FAILING_FIRST, ActionDecided, ActionProposed, TaskStarted
 from agent_workbench.core.intents import (
     AnswerQuestion,
+    DraftTask,
     EditScratchpad,
     Leave,
     MergeTask,
@@ -17,7 +18,6 @@ from agent_workbench.core.intents import (
 )
 from agent_workbench.core.live import Live, PreflightQuestion, Streaming
 from agent_workbench.core.outcomes import Refused
-from agent_workbench.core.plan_intents import DraftTask
 from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.settings import Permission, UiSettings
 from agent_workbench.core.tools.spec import REWRITE, ToolSpec

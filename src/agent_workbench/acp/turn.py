@@ -16,7 +16,9 @@ from agent_workbench.core.custom_prompts import named_call
 from agent_workbench.core.errors import WorkbenchError, error_text
 from agent_workbench.core.intents import (
     AbortTask,
+    AddTask,
     AnswerQuestion,
+    DraftTask,
     ExpandPrompt,
     Intent,
     Leave,
@@ -29,7 +31,6 @@ from agent_workbench.core.intents import (
 )
 from agent_workbench.core.live import PreflightQuestion, SessionUpdate
 from agent_workbench.core.outcomes import Accepted, Outcome, PromptExpanded, Refused, TaskAdded, TaskDrafted
-from agent_workbench.core.plan_intents import AddTask, DraftTask
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.state.session_state import ENDED
 from agent_workbench.core.text.markdown import fenced, fenced_whole, literal

@@ -1,4 +1,4 @@
-"""Intents of a user or client, in the imperative. A session answers each with events."""
+"""Intents of a user or client, in the imperative. Those about the plan are accepted while a task runs too."""
 
 from msgspec import Struct
 
@@ -8,12 +8,86 @@ from agent_workbench.core.history.replay_marks import MarkKind
 from agent_workbench.core.ids import ProposalId, TaskId
 from agent_workbench.core.inbox import InboxDecision
 from agent_workbench.core.patch.values import LeftOut
-from agent_workbench.core.plan_intents import PlanIntent
+from agent_workbench.core.plan import PlanPiece, Task
 from agent_workbench.core.repo.workspace import MergeMethod
 from agent_workbench.core.settings import ApprovalMode, Permission, Rule
 
 MOST_SAID_CHARS = 16_000
 """Maximum length of what the user says at once: to the model, or of a new task. It is half of a small context."""
+
+
+class OpenPlan(Struct, frozen=True):
+    """Show the text of a task (None: of the whole plan) for editing, or a new task after it.
+
+    `draft` is the new task as proposed (None: a template). A `proposal` is a proposed plan, which is shown instead.
+    """
+
+    task: TaskId | None = None
+    new: bool = False
+    draft: Task | None = None
+    proposal: ProposalId | None = None
+
+
+class EditPlan(Struct, frozen=True):
+    """Replace a piece of the plan that was shown by `text`."""
+
+    piece: PlanPiece
+    text: str
+
+
+class DraftTask(Struct, frozen=True):
+    """Propose a task from the user's words: goal, scope and checks from the repository. Nothing is written.
+
+    `seen`: the user sees it before it starts, so its words may name its checks.
+    """
+
+    words: str
+    seen: bool = False
+
+
+class AddTask(Struct, frozen=True):
+    """Append a task to the plan; if another task has its id by now, it gets the next free one."""
+
+    task: Task
+
+
+class MoveTask(Struct, frozen=True):
+    """Move a task one place up or down in the plan."""
+
+    task: TaskId
+    up: bool
+
+
+class BlockTask(Struct, frozen=True):
+    """Block a task, with a reason, or unblock it (not `blocked`)."""
+
+    task: TaskId
+    reason: str = ""
+    blocked: bool = True
+
+
+class ProposePlan(Struct, frozen=True):
+    """Ask the model for a plan that reaches `goal`; it `replaces` the plan, or is appended to it.
+
+    `rest`: it replaces the tasks of the plan that are not over; those that are queued are withdrawn then.
+    """
+
+    goal: str
+    replaces: bool = False
+    rest: bool = False
+
+
+class ArrangePlan(Struct, frozen=True):
+    """Arrange the proposed plan: the order of all its tasks, those that are `left` out, and append or replace."""
+
+    proposal: ProposalId
+    order: tuple[TaskId, ...]
+    left: tuple[TaskId, ...] = ()
+    replaces: bool = False
+
+
+PlanChange = OpenPlan | EditPlan | AddTask | MoveTask | BlockTask | ProposePlan | ArrangePlan
+PlanIntent = PlanChange | DraftTask
 
 
 class StartTask(Struct, frozen=True):
@@ -30,8 +104,7 @@ class StartTask(Struct, frozen=True):
 class ApproveProposal(Struct, frozen=True):
     """Approve a proposal as shown; `shown_sha` is `proposals.shown_sha` of what was on screen.
 
-    `left` are the parts of a diff that are not applied. `selection.leave_out` computes the rest, and `result_sha` is
-    its `patch_hash` as shown.
+    `left` are the parts of a diff that are not applied; `result_sha` is the `patch_hash` of the rest, as shown.
     """
 
     proposal: ProposalId

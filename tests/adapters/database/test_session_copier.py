@@ -15,7 +15,7 @@ from agent_workbench.core.events import Recorded
 from agent_workbench.core.history.signed_approvals import SignedHead
 from agent_workbench.core.history.summaries import SessionQuery
 from agent_workbench.core.ids import ProposalId, SessionId, TaskId
-from agent_workbench.core.ports.journal_copies import StoredLine
+from agent_workbench.core.ports.shared_state import StoredLine
 from tests.adapters.database.machines import Machine
 from tests.adapters.journal.journals import STORY, started
 from tests.contracts.test_session_store import CountedIds, write

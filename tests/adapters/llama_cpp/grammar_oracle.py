@@ -18,7 +18,7 @@ from msgspec import Struct
 from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedServer
 from agent_workbench.adapters.llama_cpp.gbnf import with_prefix
 from agent_workbench.adapters.llama_cpp.http_endpoint import Endpoint
-from agent_workbench.adapters.llama_cpp.json_values import text_at
+from agent_workbench.adapters.llama_cpp.server_answers import text_at
 from agent_workbench.core.patch.grammar_rules import literal
 from agent_workbench.core.settings.models import ServingSettings
 from scripts.tiny_model import MESSAGE_END, make_vocabulary, write_tiny_gguf

@@ -9,8 +9,8 @@ import pytest
 
 from agent_workbench.adapters.llama_cpp.gbnf import sentence_grammar
 from agent_workbench.adapters.llama_cpp.http_endpoint import Endpoint
-from agent_workbench.adapters.llama_cpp.json_values import JsonObject, number_at
 from agent_workbench.adapters.llama_cpp.model_client import LlamaCppModel
+from agent_workbench.adapters.llama_cpp.server_answers import JsonObject, number_at
 from agent_workbench.core.errors import ModelRefused
 from agent_workbench.core.model import Message, ModelRequest, Role
 from tests.adapters.llama_cpp.answers import ask, collect

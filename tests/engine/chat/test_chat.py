@@ -33,6 +33,7 @@ from agent_workbench.core.intents import (
     AbortTask,
     ExpandPrompt,
     PinChunk,
+    ProposePlan,
     RetryTrouble,
     SayToModel,
     StartTask,
@@ -43,7 +44,6 @@ from agent_workbench.core.live import Live, SessionUpdate, Streaming
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.outcomes import Accepted, PromptExpanded, Refused
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.plan_intents import ProposePlan
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.proposals import ProposalStage, Verdict
 from agent_workbench.core.repo.path_kinds import holds_secrets

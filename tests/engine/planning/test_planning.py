@@ -22,10 +22,18 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.inbox import InboxDecision, reference_to
-from agent_workbench.core.intents import AbortTask, ApproveProposal, EditProposal, RetryTrouble, StartTask
+from agent_workbench.core.intents import (
+    AbortTask,
+    ApproveProposal,
+    ArrangePlan,
+    EditProposal,
+    OpenPlan,
+    ProposePlan,
+    RetryTrouble,
+    StartTask,
+)
 from agent_workbench.core.outcomes import Accepted, PlanOpened, Refused
 from agent_workbench.core.plan import Plan, Task, TaskStatus
-from agent_workbench.core.plan_intents import ArrangePlan, OpenPlan, ProposePlan
 from agent_workbench.core.proposals import Proposal, Verdict, shown_sha
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Approval, Approvals, Permission, Settings

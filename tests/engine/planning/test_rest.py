@@ -6,8 +6,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from agent_workbench.core.events import ActionFinished, ActionResult, TasksWithdrawn
+from agent_workbench.core.intents import ProposePlan
 from agent_workbench.core.outcomes import Accepted
-from agent_workbench.core.plan_intents import ProposePlan
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.task_estimates import Intent, TaskFigures
 from tests.adapters.plans.plan_files import content

@@ -14,9 +14,12 @@ from agent_workbench.core.ids import ProposalId, TaskId
 from agent_workbench.core.inbox import InboxDecision, Reference
 from agent_workbench.core.intents import (
     AbortTask,
+    AddTask,
     AnswerQuestion,
     ApproveProposal,
+    ArrangePlan,
     AskConsultant,
+    BlockTask,
     ChangeMode,
     ChangeReplaySpeed,
     ChangeRule,
@@ -24,8 +27,10 @@ from agent_workbench.core.intents import (
     ChooseSkill,
     CompactContext,
     CompleteCode,
+    DraftTask,
     DropChunk,
     EditNote,
+    EditPlan,
     EditProposal,
     EditScratchpad,
     ExpandPrompt,
@@ -41,12 +46,15 @@ from agent_workbench.core.intents import (
     ListSkills,
     LoadModel,
     MergeTask,
+    MoveTask,
     OfferNotes,
     OpenFile,
+    OpenPlan,
     PauseTask,
     PinChunk,
     PlayReplay,
     PreviewPrompt,
+    ProposePlan,
     RecordDecision,
     RejectProposal,
     RetryTrouble,
@@ -64,16 +72,6 @@ from agent_workbench.core.intents import (
 )
 from agent_workbench.core.outcomes import Accepted, CodeFound, Outcome, PastActionsFound, Refused
 from agent_workbench.core.plan import PlanPiece, Task
-from agent_workbench.core.plan_intents import (
-    AddTask,
-    ArrangePlan,
-    BlockTask,
-    DraftTask,
-    EditPlan,
-    MoveTask,
-    OpenPlan,
-    ProposePlan,
-)
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery

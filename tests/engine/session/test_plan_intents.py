@@ -7,10 +7,9 @@ import pytest
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.events import Author, PlanRead, TaskStatusChanged
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.intents import OpenFile
+from agent_workbench.core.intents import BlockTask, EditPlan, MoveTask, OpenFile, OpenPlan
 from agent_workbench.core.outcomes import Accepted, FileOpened, PlanOpened, Refused
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.plan_intents import BlockTask, EditPlan, MoveTask, OpenPlan
 from agent_workbench.engine.session.intents import carry_out, look_up
 from agent_workbench.engine.task.task_start import start_task
 from tests.engine.stage import ANSWER, T1, a_stage, task

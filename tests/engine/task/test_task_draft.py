@@ -8,10 +8,17 @@ from msgspec.structs import replace
 from agent_workbench.core import events as e
 from agent_workbench.core.errors import UsageError
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.intents import CompleteCode, ExpandPrompt, ListPrompts, SayToModel, StartTask
+from agent_workbench.core.intents import (
+    AddTask,
+    CompleteCode,
+    DraftTask,
+    ExpandPrompt,
+    ListPrompts,
+    SayToModel,
+    StartTask,
+)
 from agent_workbench.core.outcomes import CodeCompleted, PromptsListed, Refused, TaskAdded, TaskDrafted
 from agent_workbench.core.plan import PathScope, Task, TaskDraft
-from agent_workbench.core.plan_intents import AddTask, DraftTask
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.repo.retrieval import Chunk, Completion, IndexStatus
 from agent_workbench.core.settings import Permission, Settings

@@ -14,9 +14,15 @@ from agent_workbench.core.database_report import Backlog, summed
 from agent_workbench.core.errors import JournalError, StorageError
 from agent_workbench.core.history.signed_approvals import SignedHead
 from agent_workbench.core.ids import SESSION_ID, SessionId, session_id
-from agent_workbench.core.ports.journal_copies import NO_LINE, IncomingLines, JournalCopies, StoredLine
 from agent_workbench.core.ports.machine import Clock
-from agent_workbench.core.ports.shared_state import SessionRefs, Signatures
+from agent_workbench.core.ports.shared_state import (
+    NO_LINE,
+    IncomingLines,
+    JournalCopies,
+    SessionRefs,
+    Signatures,
+    StoredLine,
+)
 from agent_workbench.core.ports.stores import SessionStore
 from agent_workbench.core.signed import SignedPurpose
 from agent_workbench.system.atomic_files import make_directories, storage_error, write_atomically

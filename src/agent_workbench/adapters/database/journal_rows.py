@@ -8,7 +8,7 @@ from agent_workbench.core.events.codec import kind_of
 from agent_workbench.core.history.git_objects import NAMING_EVENTS
 from agent_workbench.core.history.signed_approvals import SignedHead
 from agent_workbench.core.ids import SESSION_ID, SessionId
-from agent_workbench.core.ports.journal_copies import BlobName, JournalCopies, StoredLine
+from agent_workbench.core.ports.shared_state import BlobName, JournalCopies, StoredLine
 
 LEASE_SECONDS = 30.0
 RENEW_SECONDS = 10.0

@@ -21,7 +21,7 @@ from agent_workbench.core.database_report import Backlog
 from agent_workbench.core.errors import DatabaseDownError, LockedError, WorkbenchError, error_text
 from agent_workbench.core.history.signed_approvals import SignedHead
 from agent_workbench.core.ids import SessionId
-from agent_workbench.core.ports.journal_copies import StoredLine
+from agent_workbench.core.ports.shared_state import StoredLine
 
 FIRST_PAUSE = 1.0
 """Time before copying is tried again; then twice as long each time."""

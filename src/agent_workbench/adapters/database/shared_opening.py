@@ -13,7 +13,7 @@ from agent_workbench.core.events import ActionStarted, Event, Recorded
 from agent_workbench.core.history.signed_approvals import SignedHead
 from agent_workbench.core.history.summaries import SessionQuery, SessionSummary
 from agent_workbench.core.ids import SessionId
-from agent_workbench.core.ports.journal_copies import NO_LINE, StoredLine
+from agent_workbench.core.ports.shared_state import NO_LINE, StoredLine
 from agent_workbench.core.ports.stores import HeldSession, SessionStore
 
 _AT_ONCE = 6

@@ -18,7 +18,7 @@ from agent_workbench.core.history.journal_proof import Problem, VerifyReport
 from agent_workbench.core.history.signed_approvals import SignedHead
 from agent_workbench.core.history.summaries import SessionQuery, SessionSummary, unfinished_session
 from agent_workbench.core.ids import SessionId
-from agent_workbench.core.ports.journal_copies import NO_LINE, JournalCopies, StoredLine, require_blob
+from agent_workbench.core.ports.shared_state import NO_LINE, JournalCopies, StoredLine, require_blob
 from agent_workbench.core.ports.stores import ForkJournal, HeldSession, SessionStore
 
 POLL_SECONDS = 1.0

@@ -21,7 +21,7 @@ from agent_workbench.adapters.journal.session_store import is_registered, regist
 from agent_workbench.adapters.journal.writer import AppendOnlyFile, make_sessions
 from agent_workbench.core.errors import JournalError, LockedError
 from agent_workbench.core.ids import SessionId, session_id
-from agent_workbench.core.ports.journal_copies import BlobName, JournalCopies, JournalEnd, StoredLine, require_blob
+from agent_workbench.core.ports.shared_state import BlobName, JournalCopies, JournalEnd, StoredLine, require_blob
 from agent_workbench.system.atomic_files import make_directories, storage_error, sync_directory, write_atomically
 from agent_workbench.system.command_bounds import check_record
 from agent_workbench.system.folder_trees import open_regular

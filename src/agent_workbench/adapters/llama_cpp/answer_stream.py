@@ -4,16 +4,18 @@ import re
 from collections.abc import Generator, Iterator
 
 from agent_workbench.adapters.llama_cpp.gbnf import THOUGHT_END, THOUGHT_START
-from agent_workbench.adapters.llama_cpp.json_values import (
+from agent_workbench.adapters.llama_cpp.server_answers import (
     JsonObject,
     first_at,
+    model_error,
     number_at,
     object_at,
+    overflow,
     parse_object,
     real_at,
+    server_error_in,
     text_at,
 )
-from agent_workbench.adapters.llama_cpp.server_errors import model_error, overflow, server_error_in
 from agent_workbench.core.errors import ModelRefused, ModelUnavailable
 from agent_workbench.core.model import (
     AnswerEnd,

@@ -13,14 +13,15 @@ from msgspec.structs import replace
 from agent_workbench.adapters.llama_cpp.context_size import LoadedContext, find_context, loaded_context
 from agent_workbench.adapters.llama_cpp.gbnf import THOUGHT_START, Thinking
 from agent_workbench.adapters.llama_cpp.http_endpoint import Endpoint, Reply
-from agent_workbench.adapters.llama_cpp.json_values import (
+from agent_workbench.adapters.llama_cpp.server_answers import (
     JsonObject,
+    ServerError,
     list_at,
+    model_error,
     number_at,
     object_at,
     text_at,
 )
-from agent_workbench.adapters.llama_cpp.server_errors import ServerError, model_error
 from agent_workbench.adapters.llama_cpp.token_counts import (
     LLAMA_CPP,
     LLAMA_CPP_PYTHON,

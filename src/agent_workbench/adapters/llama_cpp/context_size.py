@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec import Struct, field
 
 from agent_workbench.adapters.llama_cpp.http_endpoint import Endpoint, Reply
-from agent_workbench.adapters.llama_cpp.json_values import (
+from agent_workbench.adapters.llama_cpp.server_answers import (
     JsonObject,
     list_at,
     number_at,

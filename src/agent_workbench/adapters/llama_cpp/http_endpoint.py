@@ -12,8 +12,7 @@ from http import HTTPStatus
 import httpx
 from msgspec import Struct
 
-from agent_workbench.adapters.llama_cpp.json_values import JsonObject, parse_object
-from agent_workbench.adapters.llama_cpp.server_errors import ServerError, server_error_in
+from agent_workbench.adapters.llama_cpp.server_answers import JsonObject, ServerError, parse_object, server_error_in
 from agent_workbench.core.errors import ConfigError, ModelUnavailable
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.system.proxies import ProxyFailed, proxy_for

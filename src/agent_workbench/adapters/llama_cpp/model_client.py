@@ -14,7 +14,7 @@ from agent_workbench.adapters.llama_cpp.capabilities import ServerCapabilities, 
 from agent_workbench.adapters.llama_cpp.context_size import MEASURED, PromptReadings, load_model
 from agent_workbench.adapters.llama_cpp.gbnf import Thinking, with_thought
 from agent_workbench.adapters.llama_cpp.http_endpoint import Deadline, Endpoint, StreamedReply
-from agent_workbench.adapters.llama_cpp.server_errors import ServerError
+from agent_workbench.adapters.llama_cpp.server_answers import ServerError
 from agent_workbench.adapters.llama_cpp.token_counts import Token, TokenCounts
 from agent_workbench.adapters.llama_cpp.turns import Backoff, OnStatus, ServerTurns
 from agent_workbench.core.errors import ContextOverflow, ModelUnavailable

@@ -19,7 +19,7 @@ from agent_workbench.adapters.llama_cpp.context_size import (
     load_model,
 )
 from agent_workbench.adapters.llama_cpp.http_endpoint import Endpoint, Reply
-from agent_workbench.adapters.llama_cpp.server_errors import model_error
+from agent_workbench.adapters.llama_cpp.server_answers import list_at, model_error, number_at, object_at, text_at
 from agent_workbench.core.errors import ModelError, ModelRefused, ModelUnavailable, WorkbenchError
 from agent_workbench.core.local_models import FoundServer, ListedModel, ModelStatus
 from agent_workbench.core.text.sanitizer import sanitize_line
@@ -27,7 +27,7 @@ from agent_workbench.system.loopback import is_loopback
 
 if TYPE_CHECKING:
     from agent_workbench.adapters.llama_cpp.context_size import LoadedModels
-    from agent_workbench.adapters.llama_cpp.json_values import JsonObject
+    from agent_workbench.adapters.llama_cpp.server_answers import JsonObject
 
 
 SECONDS = 1.0
@@ -193,7 +193,6 @@ async def ask_server(
 
     `deadline` is the event loop's time. Raises `ModelError` if it does not answer in time.
     """
-    from agent_workbench.adapters.llama_cpp.server_errors import model_error
 
     reply = await _get(endpoint, "/v1/models", deadline)
     if reply.status in _KEY_WANTED:
@@ -217,7 +216,6 @@ async def _loaded(endpoint: "Endpoint", deadline: float) -> "LoadedModels":
 
 
 def _listed(candidate: ServerCandidate, reply: "Reply", loaded: "LoadedModels", most_models: int) -> FoundServer | None:
-    from agent_workbench.adapters.llama_cpp.json_values import list_at, object_at, text_at
 
     said = reply.json
     if said is None or not isinstance(said.get("data"), list):
@@ -245,7 +243,6 @@ def _listed(candidate: ServerCandidate, reply: "Reply", loaded: "LoadedModels", 
 
 
 def _status(entry: "JsonObject", loaded: "LoadedModels") -> ModelStatus:
-    from agent_workbench.adapters.llama_cpp.json_values import object_at, text_at
 
     told = object_at(entry, "status")
     if told:
@@ -258,7 +255,6 @@ def _status(entry: "JsonObject", loaded: "LoadedModels") -> ModelStatus:
 
 
 def _model(entry: "JsonObject", loaded: "LoadedModels") -> ListedModel | None:
-    from agent_workbench.adapters.llama_cpp.json_values import number_at, object_at, text_at
 
     name = text_at(entry, "id")
     # A name goes into a settings file and into requests: one that would have to be changed for it is not offered.

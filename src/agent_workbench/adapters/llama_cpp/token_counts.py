@@ -10,8 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.adapters.llama_cpp.http_endpoint import Endpoint
-from agent_workbench.adapters.llama_cpp.json_values import JsonObject, list_at, number_at
-from agent_workbench.adapters.llama_cpp.server_errors import model_error
+from agent_workbench.adapters.llama_cpp.server_answers import JsonObject, list_at, model_error, number_at
 
 _PROBE = "one two three"
 

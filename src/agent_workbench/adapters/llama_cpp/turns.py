@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from agent_workbench.adapters.llama_cpp.server_errors import ServerError, model_error
+from agent_workbench.adapters.llama_cpp.server_answers import ServerError, model_error
 
 OnStatus = Callable[[str], None]
 

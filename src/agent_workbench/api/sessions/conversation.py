@@ -14,7 +14,9 @@ from agent_workbench.core.events import ActionResult, UserSaid
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.intents import (
     AbortTask,
+    AddTask,
     ApproveProposal,
+    DraftTask,
     ExpandPrompt,
     Intent,
     ListPrompts,
@@ -33,7 +35,6 @@ from agent_workbench.core.outcomes import (
     TaskDrafted,
 )
 from agent_workbench.core.plan import Task
-from agent_workbench.core.plan_intents import AddTask, DraftTask
 from agent_workbench.core.proposals import Proposal, is_too_long, shown_sha
 from agent_workbench.core.session_request import OpenMode, SessionRequest, Unattended
 from agent_workbench.core.state.steps import steps_of

@@ -11,10 +11,9 @@ from agent_workbench.bootstrap.repo_context import Say, find_repo
 from agent_workbench.core.errors import ModelError, PlanError
 from agent_workbench.core.events import TroubleMet
 from agent_workbench.core.ids import NO_SESSION, SessionId
-from agent_workbench.core.intents import ApproveProposal, Intent
+from agent_workbench.core.intents import ApproveProposal, Intent, ProposePlan
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.outcomes import Refused
-from agent_workbench.core.plan_intents import ProposePlan
 from agent_workbench.core.proposals import Proposal, ProposalStage, is_too_long, shown_sha
 from agent_workbench.core.session_request import Invocation, OpenMode, SessionRequest
 from agent_workbench.core.state.session_state import SessionState

@@ -45,8 +45,7 @@ def new_tasks(options: argparse.Namespace) -> int:
     from agent_workbench.api.sessions.plan_requests import answer_plan, request_plan
     from agent_workbench.cli.questions import ProgressLine, Remarks
     from agent_workbench.core.inbox import reference_to
-    from agent_workbench.core.intents import SkipProposal
-    from agent_workbench.core.plan_intents import ProposePlan
+    from agent_workbench.core.intents import ProposePlan, SkipProposal
     from agent_workbench.views.gate.gate_bar import progress_text
 
     if options.rest and options.replace:

@@ -12,16 +12,21 @@ from agent_workbench.core.ids import TaskId
 from agent_workbench.core.inbox import InboxDecision
 from agent_workbench.core.intents import (
     AbortTask,
+    AddTask,
     ApproveProposal,
+    ArrangePlan,
     AskConsultant,
+    BlockTask,
     ChangeMode,
     ChangeRule,
     ChooseMergeMethod,
     ChooseSkill,
     CompactContext,
     CompleteCode,
+    DraftTask,
     DropChunk,
     EditNote,
+    EditPlan,
     EditProposal,
     EditScratchpad,
     ExpandPrompt,
@@ -34,11 +39,14 @@ from agent_workbench.core.intents import (
     ListSkills,
     LoadModel,
     MergeTask,
+    MoveTask,
     OfferNotes,
     OpenFile,
+    OpenPlan,
     PauseTask,
     PinChunk,
     PreviewPrompt,
+    ProposePlan,
     RejectProposal,
     RetryTrouble,
     SayToModel,
@@ -59,16 +67,6 @@ from agent_workbench.core.outcomes import (
     Refused,
     SkillsListed,
     TaskDrafted,
-)
-from agent_workbench.core.plan_intents import (
-    AddTask,
-    ArrangePlan,
-    BlockTask,
-    DraftTask,
-    EditPlan,
-    MoveTask,
-    OpenPlan,
-    ProposePlan,
 )
 from agent_workbench.core.proposal_kinds import MergeProposal, SummaryProposal
 from agent_workbench.core.proposals import OFFER_NOTES, Proposal, Verdict, shown_sha

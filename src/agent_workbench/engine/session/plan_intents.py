@@ -5,9 +5,7 @@ from contextlib import suppress
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.events import Author, PlanAsked, PlanRead, TaskStatusChanged
 from agent_workbench.core.ids import ProposalId
-from agent_workbench.core.outcomes import Accepted, Outcome, PlanOpened, Refused, TaskAdded
-from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.plan_intents import (
+from agent_workbench.core.intents import (
     AddTask,
     ArrangePlan,
     BlockTask,
@@ -17,6 +15,8 @@ from agent_workbench.core.plan_intents import (
     PlanChange,
     ProposePlan,
 )
+from agent_workbench.core.outcomes import Accepted, Outcome, PlanOpened, Refused, TaskAdded
+from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.settings import Approval, Permission
 from agent_workbench.engine.chat.chat_intents import IS_CHAT

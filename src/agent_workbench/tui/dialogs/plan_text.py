@@ -10,10 +10,9 @@ from textual.widget import Widget
 from textual.widgets import Static, TextArea
 from textual.widgets.text_area import Selection
 
-from agent_workbench.core.intents import EditProposal, Intent
+from agent_workbench.core.intents import EditPlan, EditProposal, Intent, OpenPlan
 from agent_workbench.core.outcomes import Outcome, PlanOpened, Refused
 from agent_workbench.core.plan import PlanPiece
-from agent_workbench.core.plan_intents import EditPlan, OpenPlan
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 from agent_workbench.tui.bars.bar import hint_line
 from agent_workbench.tui.dialogs.dialog import SAVE_KEYS, Dialog

@@ -2,8 +2,7 @@
 
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.intents import MergeTask, StartTask
-from agent_workbench.core.plan_intents import ArrangePlan, BlockTask, MoveTask, OpenPlan, ProposePlan
+from agent_workbench.core.intents import ArrangePlan, BlockTask, MergeTask, MoveTask, OpenPlan, ProposePlan, StartTask
 from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.tui.panes.plan import PlanAction
 from agent_workbench.tui.session.dialogs.record import with_advice

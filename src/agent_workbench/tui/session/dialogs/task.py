@@ -8,9 +8,12 @@ from agent_workbench.core.events import UserSaid
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import (
     AbortTask,
+    AddTask,
+    DraftTask,
     EditScratchpad,
     ExpandPrompt,
     Intent,
+    OpenPlan,
     PauseTask,
     SayToModel,
     StartTask,
@@ -18,7 +21,6 @@ from agent_workbench.core.intents import (
 )
 from agent_workbench.core.outcomes import Outcome, PromptExpanded, Refused, TaskAdded, TaskDrafted
 from agent_workbench.core.plan import Task, TaskDraft
-from agent_workbench.core.plan_intents import AddTask, DraftTask, OpenPlan
 from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.applied_diffs import last_applied_diff

@@ -1,19 +1,21 @@
-"""Error responses of servers in all their forms, read and turned into our errors."""
+"""Answers of servers: values read from JSON without trust, and errors in all their forms, turned into ours."""
 
+import json
 import re
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 
 from msgspec import Struct
 
-from agent_workbench.adapters.llama_cpp.json_values import (
-    MOST,
-    JsonObject,
-    first_at,
-    number_at,
-    object_at,
-    text_at,
-)
 from agent_workbench.core.errors import ContextOverflow, ModelError, ModelRefused, ModelUnavailable
+
+JsonObject = Mapping[str, object]
+
+MOST = 1_000_000_000
+"""The largest number that is accepted, of tokens or milliseconds; a larger one is read as 0."""
+# A smaller duration would make a rate infinite.
+_LEAST = 1e-6
+_MOST_DIGITS = 18
 
 # Messages about a prompt that is too long: llama.cpp (current and older builds) and others.
 _OVERFLOW_TYPES = {"exceed_context_size_error", "context_length_exceeded"}
@@ -47,6 +49,61 @@ _OF_HISTORY = {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStat
 _OF_FIELDS = {HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.NOT_IMPLEMENTED}
 
 OVERFLOW_ADVICE = "shorten the task's context, or serve the model with a larger one (model.context_tokens)"
+
+
+def parse_object(text: str | bytes) -> JsonObject | None:
+    """Return the JSON object in `text`, None if there is none or it nests too deeply."""
+    try:
+        value: object = json.loads(text, parse_int=_whole, parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _whole(digits: str) -> int:
+    """Return the number, 0 if it has too many digits: Python refuses to read more than 4,300."""
+    return int(digits) if len(digits) <= _MOST_DIGITS else 0
+
+
+def _no_number(_: str) -> None:
+    """Read NaN and Infinity as None."""
+
+
+def object_at(value: JsonObject, key: str) -> JsonObject:
+    """Return the object under `key`, an empty one if there is none."""
+    found = value.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def first_at(value: JsonObject, key: str) -> JsonObject:
+    """Return the first element of the list under `key` if it is an object, else an empty one."""
+    found = value.get(key)
+    return found[0] if isinstance(found, list) and found and isinstance(found[0], dict) else {}
+
+
+def list_at(value: JsonObject, key: str) -> Sequence[object]:
+    """Return the list under `key`, an empty one if there is none."""
+    found = value.get(key)
+    return found if isinstance(found, list) else ()
+
+
+def text_at(value: JsonObject, key: str) -> str:
+    """Return the text under `key`; empty if there is none."""
+    found = value.get(key)
+    return found if isinstance(found, str) else ""
+
+
+def real_at(value: JsonObject, key: str) -> float:
+    """Return the number under `key`; 0.0 if there is none, or it is negative, NaN or above `MOST`."""
+    found = value.get(key)
+    if isinstance(found, bool) or not isinstance(found, int | float) or not _LEAST <= found <= MOST:
+        return 0.0
+    return float(found)
+
+
+def number_at(value: JsonObject, key: str) -> int:
+    """Return the number under `key` as a whole one, as `real_at` reads it."""
+    return int(real_at(value, key))
 
 
 class ServerError(Struct, frozen=True):
