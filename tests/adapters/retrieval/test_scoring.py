@@ -137,7 +137,7 @@ def test_weights_are_shipped_and_none_counts_against_a_file() -> None:
     with_vectors, without = weights(with_vectors=True), weights(with_vectors=False)
     assert set(with_vectors) == set(Feature) == {*without, Feature.VECTOR}
     assert all(weight >= 0 for weight in (*with_vectors.values(), *without.values()))
-    project = tomllib.loads((Path(__file__).parents[4] / "pyproject.toml").read_text("utf-8"))
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text("utf-8"))
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
     assert "src/agent_workbench" in wheel["only-include"]
     assert all(each.startswith("/docs/") for each in wheel.get("exclude", ()))
