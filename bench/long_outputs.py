@@ -23,7 +23,7 @@ from agent_workbench.core.ids import CommitId, SessionId, TaskId
 from agent_workbench.core.plan import Task
 from agent_workbench.core.repo.workspace import WorkspaceFacts
 from agent_workbench.core.state.session_state import SessionState
-from agent_workbench.views.transcript.transcript import transcript_of
+from agent_workbench.views.transcript import transcript_of
 from bench.figures import Figure
 
 TIME = "2026-01-01T00:00:00.000000Z"

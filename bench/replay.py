@@ -26,11 +26,11 @@ from agent_workbench.views.code import shown_code_snapshots, view_code
 from agent_workbench.views.gate.diff_pane import view_diff
 from agent_workbench.views.gate.gate_bar import view_gate
 from agent_workbench.views.plan import view_plan, view_scratchpad
-from agent_workbench.views.receipt.receipt import view_receipt
-from agent_workbench.views.sessions.record_search import search_events
-from agent_workbench.views.sessions.timeline import view_replay, view_timeline
+from agent_workbench.views.receipt import view_receipt
+from agent_workbench.views.record_search import search_events
 from agent_workbench.views.status import view_status
-from agent_workbench.views.transcript.transcript import transcript_of, transcript_snapshots, view_steps
+from agent_workbench.views.timeline import view_replay, view_timeline
+from agent_workbench.views.transcript import transcript_of, transcript_snapshots, view_steps
 from bench.figures import Figure, milliseconds, ratio, seconds_of
 from bench.given_host import GivenHost
 from bench.long_session import long_session

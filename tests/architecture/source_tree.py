@@ -12,7 +12,7 @@ SOURCE = ROOT / "src"
 PACKAGE = "agent_workbench"
 
 
-# The last word of a module's name in a subject's folder, and the layer in which such a module stands.
+# The last word of the name of a subject's module, and the layer in which such a module stands.
 WORDS = {
     "adapter": "adapters",
     "calls": "api",
@@ -24,17 +24,20 @@ WORDS = {
 
 
 def layer_of(name: str) -> str:
-    """Return the layer of a module by its dotted name: its folder, or what its name in a subject's folder says."""
+    """Return the layer of a module by its dotted name: its folder, or what the name of a subject's module says."""
     parts = name.removeprefix(f"{PACKAGE}.").split(".")
     if parts[0] != "subjects":
         return parts[0]
-    return WORDS.get(parts[2].rpartition("_")[2], "core") if len(parts) > 2 else "core"
+    return WORDS.get(parts[-1].rpartition("_")[2], "core")
 
 
 def subject_of(name: str) -> str:
-    """Return the subject in whose folder a module is, empty elsewhere."""
+    """Return the subject of a module: its folder, else the first word of its name; empty elsewhere."""
     parts = name.removeprefix(f"{PACKAGE}.").split(".")
-    return parts[1] if parts[0] == "subjects" and len(parts) > 1 else ""
+    if parts[0] != "subjects" or len(parts) == 1:
+        return ""
+    first, *words = parts[1].split("_")
+    return first if words and words[-1] in WORDS else parts[1]
 
 
 class Import(Struct, frozen=True):

@@ -25,9 +25,9 @@ READERS = {
     "core.history.summaries": "reads the outcomes alone of many sessions",
     "engine.prompt.messages": "grows with the prompt, event by event",
     "engine.prompt.prompt_text": "words of one event for the model",
-    "views.sessions.record_search": "words of one event",
-    "views.transcript.event_entries": "shows one event",
-    "views.transcript.transcript": "grows with the events",
+    "views.record_search": "words of one event",
+    "views.event_entries": "shows one event",
+    "views.transcript": "grows with the events",
 }
 
 

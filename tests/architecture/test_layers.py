@@ -92,7 +92,15 @@ def test_the_table_has_no_circle() -> None:
         ("subjects.forge.github_adapter", "adapters"),
         ("subjects.forge.issues", "core"),
         ("subjects.forge", "core"),
+        ("subjects.hooks_adapter", "adapters"),
     ],
 )
 def test_the_name_of_a_module_says_its_layer(name: str, layer: str) -> None:
     assert layer_of(f"{PACKAGE}.{name}") == layer
+
+
+def test_the_name_of_a_module_says_its_subject() -> None:
+    names = ("subjects.forge", "subjects.mcp_client.calls", "subjects.mcp_client", "subjects.playbooks_search_adapter")
+    assert [subject_of(f"{PACKAGE}.{name}") for name in (*names, "subjects", "core.inbox")] == [
+        *("forge", "mcp_client", "mcp_client", "playbooks", "", "")
+    ]

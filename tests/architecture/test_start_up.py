@@ -69,7 +69,7 @@ def test_the_first_frame_of_the_screen_waits_for_nothing_that_a_key_or_the_sessi
     )
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, timeout=60, check=True)
     loaded = json.loads(done.stdout)
-    later = ("adapters", "engine", "core.fold", "core.patch.fit", "tui.screens", "tui.dialogs", "views.reports")
+    later = ("adapters", "engine", "core.fold", "core.patch.fit", "tui.screens", "views.reports")
     of_subjects = {name for name in loaded if subject_of(name) and layer_of(name) in {"adapters", "tui"}}
     assert (
         of_subjects | {name for name in loaded if name.startswith(tuple(f"agent_workbench.{x}." for x in later))}

@@ -141,7 +141,7 @@ def test_the_first_screen_is_seen() -> None:
 def test_a_key_press_is_followed_to_the_journal_and_to_the_screen() -> None:
     line, repaint = hops.trace()
     assert (line.functions[0], line.functions[-1]) == (
-        "tui/terminal/key_queue:KeyQueueApp.on_event",
+        "tui/key_queue:KeyQueueApp.on_event",
         "adapters/journal/writer:AppendOnlyFile.append",
     )
     assert not any(module.startswith("views/") for module in line.modules)

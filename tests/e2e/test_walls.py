@@ -1,16 +1,16 @@
-"""The folder of any subject may be missing: the product starts, does tasks, replays, and says what is not there."""
+"""The modules of any subject may be missing: the product starts, does tasks, replays, and says what is not there."""
 
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.architecture.source_tree import PACKAGE, SOURCE
+from tests.architecture.source_tree import modules, subject_of
 from tests.e2e.machine import Done, Machine
 
 # What a session asks for; the others are loaded by their verbs, screens and tools alone.
 OF_SESSIONS = ("audit", "hooks", "inbox", "knowledge", "playbooks", "queue", "skills")
-SUBJECTS = sorted(each.name for each in (SOURCE / PACKAGE / "subjects").iterdir() if any(each.glob("*.py")))
+SUBJECTS = sorted({subject_of(module.name) for module in modules()} - {""})
 # Behind the wall no module of these subjects is found; then the command, or the screen that `agent tui` shows.
 WALL = """
 import runpy, sys
@@ -18,7 +18,9 @@ from importlib.abc import MetaPathFinder
 
 class Wall(MetaPathFinder):
     def find_spec(self, name, path, target=None):
-        if name.rpartition(".")[0] == "agent_workbench.subjects" and name.split(".")[2] in walled:
+        if name.rpartition(".")[0] != "agent_workbench.subjects":
+            return
+        if any(name.split(".")[2] == each or name.split(".")[2].startswith(f"{each}_") for each in walled):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 walled = sys.argv.pop(1).split(",")

@@ -25,7 +25,7 @@ from agent_workbench.core.proposals import MERGE, Proposal, Verdict, shown_sha
 from agent_workbench.core.settings import Approval, ApprovalMode, Approvals, Permission, Settings
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.engine.policy import PolicyDecision, ruling
-from agent_workbench.views.transcript.transcript import transcript_of
+from agent_workbench.views.transcript import transcript_of
 from tests.engine.front import in_front_of
 from tests.engine.stage import FINISH, a_stage, call, change, diff, reopened
 from tests.fakes import runs

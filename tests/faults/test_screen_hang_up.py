@@ -30,7 +30,7 @@ FLOOD = """\
 import os, sys
 from threading import Thread
 from textual.widgets import Static
-from agent_workbench.tui.terminal.terminal_app import TerminalApp
+from agent_workbench.tui.terminal_app import TerminalApp
 
 class Flood(TerminalApp[None]):
     def compose(self):

@@ -30,7 +30,7 @@ from agent_workbench.core.repo.workspace import CommandOutcome
 from agent_workbench.core.settings import SandboxSettings
 from agent_workbench.core.settings.extensions import InfrastructureSettings
 from agent_workbench.core.skills import SkillEntry, SkillOrigin
-from agent_workbench.subjects.playbooks.ansible_adapter import SKILL, AnsiblePlaybooks, AnsiblePrograms, RunBounds
+from agent_workbench.subjects.playbooks_adapter import SKILL, AnsiblePlaybooks, AnsiblePrograms, RunBounds
 from agent_workbench.subjects.skills.environment_adapter import SkillEnvironments
 from agent_workbench.subjects.skills.setup_adapter import EnvironmentSetup
 from tests.playbooks import bundled_skill

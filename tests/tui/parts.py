@@ -10,12 +10,12 @@ from textual.widgets import Input
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.intents import GoToEvent
 from agent_workbench.core.patch.selection import PartialDiff
-from agent_workbench.tui.bars.bar import INDENT
-from agent_workbench.tui.bars.gate_bar import GateBar
-from agent_workbench.tui.bars.replay_bar import TIMELINE_ROW, ReplayBar
-from agent_workbench.tui.panes.diff import DiffPane
+from agent_workbench.tui.panes.diff_pane import DiffPane
 from agent_workbench.tui.panes.plan import PlanPane
 from agent_workbench.tui.panes.steps import StepsPane
+from agent_workbench.tui.widgets.bar import INDENT
+from agent_workbench.tui.widgets.gate_bar import GateBar
+from agent_workbench.tui.widgets.replay_bar import TIMELINE_ROW, ReplayBar
 
 if TYPE_CHECKING:
     from textual.widget import Widget

@@ -34,7 +34,7 @@ from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import COMPACT, shown_sha
 from agent_workbench.core.settings import Permission
 from agent_workbench.tui.widgets.rows import entry_rows
-from agent_workbench.views.transcript.transcript import view_steps
+from agent_workbench.views.transcript import view_steps
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import LARGE, SMALL, Driver, driving

@@ -6,14 +6,14 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.style import Style
 
-from agent_workbench.tui.panes.diff.colours import DiffColours
-from agent_workbench.tui.panes.diff.layout import DiffLayout, LayoutOptions
-from agent_workbench.tui.panes.diff.rows import DiffRows
-from agent_workbench.tui.panes.diff.viewer import SeenLines
+from agent_workbench.tui.panes.diff_colours import DiffColours
+from agent_workbench.tui.panes.diff_layout import DiffLayout, LayoutOptions
+from agent_workbench.tui.panes.diff_rows import DiffRows
+from agent_workbench.tui.panes.diff_viewer import SeenLines
 from agent_workbench.tui.widgets.rows import Piece, cut_line
 from agent_workbench.tui.widgets.tones import ThemeStyle, Tones
 from agent_workbench.views.blocks import Tone
-from agent_workbench.views.diff.diff_document import DiffDocument, DiffReader
+from agent_workbench.views.diff_document import DiffDocument, DiffReader
 
 LINES = st.lists(st.tuples(st.sampled_from("+- "), st.text("ab 全é\t", max_size=30)), min_size=1, max_size=12)
 

@@ -13,7 +13,7 @@ from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.events import ActionDecided, UserSaid
 from agent_workbench.core.proposals import Verdict
 from agent_workbench.tui.pictures import CELL_PX, Lines, drawing, to_svg
-from agent_workbench.views.sessions.timeline import pictured_gates
+from agent_workbench.views.timeline import pictured_gates
 from tests.core.history.test_comparison import recorded
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 PROGRAM = """\
-from agent_workbench.tui.terminal.terminal_app import TerminalApp
+from agent_workbench.tui.terminal_app import TerminalApp
 
 class Failing(TerminalApp[None]):
     def on_ready(self) -> None:

@@ -6,7 +6,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from agent_workbench.core.live import Live, Streaming
-from agent_workbench.tui.panes.diff import DiffPane
+from agent_workbench.tui.panes.diff_pane import DiffPane
 from agent_workbench.tui.widgets.entry_list import EntryList
 from agent_workbench.tui.widgets.framed_lines import FramedLines
 from tests.fakes import runs

@@ -14,8 +14,8 @@ from agent_workbench.core.intents import BlockTask, EditPlan, MoveTask, OpenPlan
 from agent_workbench.core.outcomes import Accepted, PlanOpened, Refused
 from agent_workbench.core.plan import Plan, PlanPiece
 from agent_workbench.core.ports.forge import ShownPullRequest
-from agent_workbench.tui.dialogs.plan_text import indent_after
 from agent_workbench.tui.panes.plan import PlanPane
+from agent_workbench.tui.screens.plan_text import indent_after
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import SMALL, driving

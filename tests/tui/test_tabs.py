@@ -19,7 +19,7 @@ from agent_workbench.core.ports.session_host import SessionHandle
 from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.core.settings import CallBy
 from agent_workbench.tui.app import WorkbenchApp
-from agent_workbench.tui.terminal.notifier import terminal_notification
+from agent_workbench.tui.notifier import terminal_notification
 from tests.fakes import runs
 from tests.fakes.scripted_session import FakeClock, ScriptedHost, ScriptedSession
 from tests.tui.driver import LARGE, SMALL, Driver, driving

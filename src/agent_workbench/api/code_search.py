@@ -153,7 +153,7 @@ async def evaluate_search(invocation: Invocation, commits: int, say: Say) -> Sea
 
 async def search_playbooks(invocation: Invocation, words: str) -> PlaybookSearch:
     """Return the playbook that fits the words, else the nearest ones. Raises `RepoError` without a repository."""
-    from agent_workbench.subjects.playbooks.wiring import playbooks
+    from agent_workbench.subjects.playbooks_wiring import playbooks
 
     repo, settings = await trusted_repo(invocation)
     retriever = await asyncio.to_thread(repo.shared.retriever, settings, invocation.environ)

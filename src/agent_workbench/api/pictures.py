@@ -89,7 +89,7 @@ async def write_gates(invocation: Invocation, session: str, size: Size, folder: 
 
     from agent_workbench.api.session_export import write_new
     from agent_workbench.system.atomic_files import make_directories, storage_error
-    from agent_workbench.views.sessions.timeline import pictured_gates
+    from agent_workbench.views.timeline import pictured_gates
 
     async with _drawn(invocation, session, size) as drawn:
         gates = list(pictured_gates(drawn.events))

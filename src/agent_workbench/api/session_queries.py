@@ -15,7 +15,7 @@ from agent_workbench.core.history.summaries import SessionQuery, SessionSummary
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.version import __version__
-from agent_workbench.views.sessions.record_search import RecordMatches, search_events, subject_text
+from agent_workbench.views.record_search import RecordMatches, search_events, subject_text
 
 if TYPE_CHECKING:
     from agent_workbench.bootstrap.repo_context import RepoContext
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from agent_workbench.core.model import Message
     from agent_workbench.core.ports.stores import SessionStore
     from agent_workbench.core.repo.workspace import FileStat
-    from agent_workbench.views.receipt.receipt import ReceiptView
+    from agent_workbench.views.receipt import ReceiptView
 
 
 async def named_session(invocation: Invocation, session: str) -> "tuple[SessionStore, SessionId]":
@@ -96,7 +96,7 @@ async def prompt_receipt(
     """
     from agent_workbench.core.fold import fold_all
     from agent_workbench.engine.rerun import messages_of, prompts_of
-    from agent_workbench.views.receipt.receipt import count_prompts, view_receipt
+    from agent_workbench.views.receipt import count_prompts, view_receipt
 
     events = await recorded_events(invocation, session)
     state = fold_all(events)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # heavy; a verb loads only what it needs
     from agent_workbench.core.ports.workspace import Shell
     from agent_workbench.core.settings import Settings
     from agent_workbench.engine.runtime.tool_context import Ports
-    from agent_workbench.subjects.hooks.adapter import HookCommands
+    from agent_workbench.subjects.hooks_adapter import HookCommands
     from agent_workbench.subjects.knowledge.adapter import KnowledgeFolder
 
 Say = Callable[[str], None]
@@ -138,7 +138,7 @@ class RepoContext:
     def hooks(self, settings: "Settings") -> "HookCommands":
         """Return the hooks; one of the user's counts instead of one of the repo's with its name. Blocks."""
         from agent_workbench.config.role_chains import hook_names
-        from agent_workbench.subjects.hooks.wiring import hook_commands
+        from agent_workbench.subjects.hooks_wiring import hook_commands
 
         layers = self.load().layers
         of_repo = frozenset(hook_names(layers.repo)) - frozenset(hook_names(layers.own))
@@ -278,6 +278,6 @@ class RepoContext:
         )
 
     def _playbooks(self, settings: "Settings", shell: "Shell", retriever: "SharedRetriever") -> "Playbooks":
-        from agent_workbench.subjects.playbooks.wiring import playbooks
+        from agent_workbench.subjects.playbooks_wiring import playbooks
 
         return playbooks(self.root, settings, self.invocation, shell, self.is_trusted, retriever)

@@ -43,7 +43,7 @@ GROUPS = (
             Verb("plan", "show, check, make and extend the plan", "cli.verbs.plan"),
             Verb("merge", "merge the commit of a finished task into your branch", "cli.verbs.merge"),
             Verb("clean", "list what past work left, and remove it", "cli.verbs.clean"),
-            Verb("consult", "ask a consultant: review, debug, spec, tdd and others", "subjects.consult.verb"),
+            Verb("consult", "ask a consultant: review, debug, spec, tdd and others", "subjects.consult_verb"),
         ),
     ),
     (

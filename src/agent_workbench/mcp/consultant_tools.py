@@ -79,7 +79,7 @@ def _field(name: str) -> JsonObject:
 async def _consult(
     invocation: Invocation, facts: ConsultantFacts, turn: asyncio.Lock, arguments: Arguments
 ) -> JsonObject:
-    from agent_workbench.subjects.consult.calls import consult
+    from agent_workbench.subjects.consult_calls import consult
 
     given = {name: value for name, value in arguments.values.items() if value is not None}
     request = request_of(facts.name, given)
@@ -94,7 +94,7 @@ async def _consult(
 
 
 async def _session_log(invocation: Invocation, arguments: Arguments) -> JsonObject:
-    from agent_workbench.subjects.consult.calls import session_log
+    from agent_workbench.subjects.consult_calls import session_log
 
     label = arguments.text(SESSION)
     check_label(label)
@@ -109,7 +109,7 @@ async def _ask_model(invocation: Invocation, arguments: Arguments) -> JsonObject
 
 
 async def _tier(invocation: Invocation, _: Arguments) -> JsonObject:
-    from agent_workbench.subjects.consult.calls import tier
+    from agent_workbench.subjects.consult_calls import tier
 
     report = await tier(invocation)
     return {

@@ -58,7 +58,7 @@ def listed_prompts() -> "tuple[wire.Prompt, ...]":
 
 async def prompt_text(invocation: Invocation, name: str, given: Mapping[str, str]) -> str:
     """Return a prompt with the arguments that a client gave; raise `UsageError` that names a wrong one."""
-    from agent_workbench.subjects.consult.calls import session_log
+    from agent_workbench.subjects.consult_calls import session_log
     from agent_workbench.subjects.skills.calls import discipline_prompt
 
     facts = consultant_named(name)

@@ -105,7 +105,7 @@ class WorkbenchApp(SessionApp["SessionUpdate"]):
         """Open the first session when its panes are on the screen, and handle the early keys."""
         if self.tabs.all or self._leaving:
             return
-        from agent_workbench.tui.terminal.notifier import Notifier
+        from agent_workbench.tui.notifier import Notifier
 
         await asyncio.to_thread(self.stylesheet.read_all, list(DIALOG_STYLES))
         self.stylesheet.parse()

@@ -22,7 +22,7 @@ from agent_workbench.core.live import SessionUpdate
 from agent_workbench.tui.keymap import Keymap
 from agent_workbench.tui.panes.workbench_screen import WorkbenchScreen
 from agent_workbench.tui.styles import STYLES
-from agent_workbench.tui.terminal.terminal_driver import ControlGuard
+from agent_workbench.tui.terminal_driver import ControlGuard
 
 if TYPE_CHECKING:
     from textual.screen import Screen

@@ -9,10 +9,10 @@ STYLES = tuple(
         "app.tcss",
         "panes/workbench_screen.tcss",
         "widgets/rows.tcss",
-        "bars/bar.tcss",
-        "bars/status_line.tcss",
-        "bars/tab_strip.tcss",
-        "bars/session_strip.tcss",
+        "widgets/bar.tcss",
+        "widgets/status_line.tcss",
+        "widgets/tab_strip.tcss",
+        "widgets/session_strip.tcss",
     )
 )
-DIALOG_STYLES = (FOLDER / "dialogs/dialog.tcss",)
+DIALOG_STYLES = (FOLDER / "screens/dialog.tcss",)

@@ -12,7 +12,7 @@ from agent_workbench.adapters.retrieval.retriever import CodeRetriever
 from agent_workbench.core.repo.retrieval import SignalKind
 from agent_workbench.core.settings import EmbeddingProvider, EmbeddingSettings, RetrievalSettings
 from agent_workbench.subjects.knowledge.adapter import KnowledgeFolder
-from agent_workbench.subjects.playbooks.search_adapter import blob_id
+from agent_workbench.subjects.playbooks_search_adapter import blob_id
 from tests.adapters.retrieval.test_embedding_client import PAUSE
 from tests.llama_fixtures import LlamaServer
 

@@ -17,7 +17,7 @@ from agent_workbench.core.history.replay_marks import (
     wait_seconds,
 )
 from agent_workbench.core.state.growing_tuple import STRIDE, FoldSnapshots
-from agent_workbench.views.sessions.timeline import AFTER, BEFORE, HERE, cell_of, seq_at, view_timeline, with_position
+from agent_workbench.views.timeline import AFTER, BEFORE, HERE, cell_of, seq_at, view_timeline, with_position
 from tests.fakes import runs
 
 STORY = (*runs.up_to_done(), UserSaid("thanks"))

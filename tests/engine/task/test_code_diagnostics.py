@@ -17,7 +17,7 @@ from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.settings import Permission, Rule, Settings
 from agent_workbench.engine.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended
-from agent_workbench.views.transcript.transcript import transcript_of
+from agent_workbench.views.transcript import transcript_of
 from tests.engine.stage import ANSWER, FINISH, OPEN, T1, Stage, a_stage, change, reflexion, task
 from tests.fakes.ports import GivenChunks
 

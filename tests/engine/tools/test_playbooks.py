@@ -33,7 +33,7 @@ from tests.engine.session.test_stop import held, running, survivors
 from tests.engine.stage import FINISH, OPEN, T1, Stage, a_stage, call, task
 from tests.fakes.ports import GivenSkills
 from tests.fakes.runs import of_kind
-from tests.subjects.playbooks.test_ansible import Site, make_site
+from tests.subjects.test_playbooks import Site, make_site
 
 SKILL = "ansible-playbooks"
 FILES = {

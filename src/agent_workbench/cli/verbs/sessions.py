@@ -53,7 +53,7 @@ def configure(verb: argparse.ArgumentParser) -> None:
 def list_all(options: argparse.Namespace) -> int:
     """Print a line for each session."""
     from agent_workbench.api.session_queries import session_summaries
-    from agent_workbench.views.sessions.session_tree import view_sessions
+    from agent_workbench.views.session_tree import view_sessions
 
     summaries = asyncio.run(session_summaries(Invocation(Path.cwd(), os.environ, {})))
     if not summaries:
@@ -98,7 +98,7 @@ def show(options: argparse.Namespace) -> int:
 def show_prompt(invocation: Invocation, options: argparse.Namespace) -> int:
     """Print the receipt of a prompt, with `--text` also its messages."""
     from agent_workbench.api.session_queries import prompt_receipt
-    from agent_workbench.views.receipt.receipt import head_lines, table_lines
+    from agent_workbench.views.receipt import head_lines, table_lines
 
     view, messages = asyncio.run(prompt_receipt(invocation, options.session, _prompt_number(options.prompt)))
     told = messages if options.text else ()

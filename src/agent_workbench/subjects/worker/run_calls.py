@@ -270,8 +270,8 @@ async def _check_and_resume(queue: "ProjectQueue", parked: "ParkedTasks", policy
 
 async def _tell_hooks(repo: "RepoContext", settings: "Settings", name: str, reason: str) -> str:
     """Tell the hooks of a file that is no task; return what went wrong."""
+    from agent_workbench.subjects.hooks_calls import tell_hooks
     from agent_workbench.core.settings.extensions import HookPoint
-    from agent_workbench.subjects.hooks.calls import tell_hooks
 
     redact = redactor_of(repo.invocation, settings).redact
     return await tell_hooks(repo, HookPoint.TASK_FAILED, redact(name), redact(reason))

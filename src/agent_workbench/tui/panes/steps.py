@@ -13,7 +13,7 @@ from agent_workbench.tui.widgets.entry_list import EntryList
 from agent_workbench.tui.widgets.markdown_rows import CodeColours, markdown_rows
 from agent_workbench.tui.widgets.rows import Piece, Row, block_rows, entry_rows
 from agent_workbench.views.blocks import Block, Entry
-from agent_workbench.views.transcript.transcript import StepsView
+from agent_workbench.views.transcript import StepsView
 
 
 class StepsPane(EntryList):

@@ -1,1 +1,1 @@
-"""Screens above the panes: lists and texts, such as help, sessions, receipt and inbox."""
+"""Screens and dialogs above the panes, such as help, sessions, receipt and the input line."""

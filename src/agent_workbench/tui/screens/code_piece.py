@@ -9,10 +9,10 @@ from textual.widget import Widget
 from agent_workbench.core.intents import Intent
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.text.sanitizer import sanitize_line
-from agent_workbench.tui.bars.bar import hint_line
-from agent_workbench.tui.dialogs.dialog import Dialog, prompt_lock_reason
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
+from agent_workbench.tui.screens.dialog import Dialog, prompt_lock_reason
+from agent_workbench.tui.widgets.bar import hint_line
 from agent_workbench.tui.widgets.code_colours import Lines, coloured_lines
 from agent_workbench.tui.widgets.piece_rows import LABEL_CELLS, code_rows, reason_rows
 from agent_workbench.tui.widgets.row_list import RowList

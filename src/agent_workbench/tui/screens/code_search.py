@@ -9,10 +9,10 @@ from agent_workbench.core.intents import FindCode, Intent
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.outcomes import CodeFound, Outcome, Refused
 from agent_workbench.core.text.sanitizer import sanitize
-from agent_workbench.tui.bars.bar import hint_line
-from agent_workbench.tui.dialogs.dialog import Dialog, prompt_lock_reason
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
+from agent_workbench.tui.screens.dialog import Dialog, prompt_lock_reason
+from agent_workbench.tui.widgets.bar import hint_line
 from agent_workbench.tui.widgets.piece_list import PieceList
 from agent_workbench.views.code import CodeRow, CodeState, index_line, view_search_results
 

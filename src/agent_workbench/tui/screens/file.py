@@ -10,10 +10,10 @@ from textual.widgets import Static
 
 from agent_workbench.core.outcomes import FileOpened, Outcome, Refused
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
-from agent_workbench.tui.bars.bar import hint_line
-from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
+from agent_workbench.tui.screens.dialog import Dialog
+from agent_workbench.tui.widgets.bar import hint_line
 from agent_workbench.tui.widgets.code_colours import Lines, coloured_lines, plain_lines
 from agent_workbench.tui.widgets.row_list import RowList
 from agent_workbench.tui.widgets.rows import Row

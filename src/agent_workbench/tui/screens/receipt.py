@@ -13,20 +13,20 @@ from agent_workbench.core.outcomes import Outcome, PromptPreviewed, Refused
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.state.session_state import Phase, SessionState
 from agent_workbench.core.text.sanitizer import sanitize_line
-from agent_workbench.tui.bars.bar import SEPARATOR
-from agent_workbench.tui.dialogs.dialog import Dialog, prompt_lock_reason
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
+from agent_workbench.tui.screens.dialog import Dialog, prompt_lock_reason
+from agent_workbench.tui.widgets.bar import SEPARATOR
 from agent_workbench.tui.widgets.receipt_list import ReceiptList
 from agent_workbench.tui.widgets.row_list import Readiness, queued_seconds
-from agent_workbench.views.receipt.receipt import (
+from agent_workbench.views.receipt import (
     CompactionEstimate,
     ReceiptView,
     head_lines,
     view_next_prompt,
     view_receipt,
 )
-from agent_workbench.views.receipt.rows import ReceiptRow
+from agent_workbench.views.receipt_rows import ReceiptRow
 
 
 class ReceiptScreen(Dialog[None]):

@@ -9,14 +9,14 @@ from textual.widgets import Input, Static
 
 from agent_workbench.core.live import ReplayPosition
 from agent_workbench.core.text.sanitizer import sanitize_line
-from agent_workbench.tui.bars.bar import hint_line
-from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
+from agent_workbench.tui.screens.dialog import Dialog
+from agent_workbench.tui.widgets.bar import hint_line
 from agent_workbench.tui.widgets.entry_list import EntryList
 from agent_workbench.tui.widgets.rows import Row, Span
 from agent_workbench.views.blocks import Block, Entry, Tone
-from agent_workbench.views.sessions.record_search import RecordMatch, RecordMatches, search_more
+from agent_workbench.views.record_search import RecordMatch, RecordMatches, search_more
 
 MOST_CHARS = 200
 SLICE_EVENTS = 200

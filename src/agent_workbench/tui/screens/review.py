@@ -6,17 +6,17 @@ from textual.content import Content
 from textual.widget import Widget
 
 from agent_workbench.core.history.comparison import Comparison
-from agent_workbench.tui.bars.bar import hint_line
-from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
-from agent_workbench.tui.panes.diff.diff_pane import ReadOnlyDiff
+from agent_workbench.tui.panes.diff_pane import ReadOnlyDiff
+from agent_workbench.tui.screens.dialog import Dialog
+from agent_workbench.tui.widgets.bar import hint_line
 from agent_workbench.tui.widgets.entry_list import EntryList
 from agent_workbench.tui.widgets.rows import SIGNS, Row, cut_line, entry_rows
 from agent_workbench.views.blocks import Block, Entry, Tone
-from agent_workbench.views.diff.lines import DiffLine
-from agent_workbench.views.diff.review import ReviewHunk, ReviewStep, ReviewView
+from agent_workbench.views.diff_lines import DiffLine
 from agent_workbench.views.reports.comparison import view_comparison
+from agent_workbench.views.task_review import ReviewHunk, ReviewStep, ReviewView
 
 MARK = "▸"
 NO_STEP = ReviewStep("", "")

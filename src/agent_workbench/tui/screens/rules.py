@@ -8,13 +8,13 @@ from textual.widgets import Static
 from agent_workbench.core.approval_rules import StoredRule
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.state.session_state import SessionState
-from agent_workbench.tui.bars.bar import hint_line
-from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
+from agent_workbench.tui.screens.dialog import Dialog
+from agent_workbench.tui.widgets.bar import hint_line
 from agent_workbench.tui.widgets.entry_list import EntryList
 from agent_workbench.views.gate.rule_entries import NO_RULES, approvals_line, rule_entries
-from agent_workbench.views.sessions.tabs import read_only_reason
+from agent_workbench.views.session_tabs import read_only_reason
 
 
 class RuleList(EntryList):

@@ -13,12 +13,12 @@ from agent_workbench.core.history.summaries import PastSessions
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.core.text.sanitizer import sanitize_line
-from agent_workbench.tui.bars.bar import hint_line
-from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
+from agent_workbench.tui.screens.dialog import Dialog
+from agent_workbench.tui.widgets.bar import hint_line
 from agent_workbench.tui.widgets.session_list import SessionList
-from agent_workbench.views.sessions.session_tree import SessionRow, view_sessions
+from agent_workbench.views.session_tree import SessionRow, view_sessions
 
 EMPTY = "There is no session yet. Start a task, and it is recorded here."
 LOADING = "reading the sessions"

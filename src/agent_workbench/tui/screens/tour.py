@@ -8,10 +8,10 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
-from agent_workbench.tui.bars.bar import hint_line
-from agent_workbench.tui.dialogs.dialog import Dialog
 from agent_workbench.tui.keymap import Keymap, bindings
 from agent_workbench.tui.keys import Scope
+from agent_workbench.tui.screens.dialog import Dialog
+from agent_workbench.tui.widgets.bar import hint_line
 
 SCRIPTED = "Demo: answers are scripted, the rest is real."
 LABEL_CELLS = 12

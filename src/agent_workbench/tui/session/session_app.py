@@ -9,7 +9,7 @@ from textual.notifications import SeverityLevel
 from agent_workbench.core.extras import missing_subject
 from agent_workbench.core.text.sanitizer import sanitize
 from agent_workbench.tui.keymap import Keymap
-from agent_workbench.tui.terminal.terminal_app import TerminalApp
+from agent_workbench.tui.terminal_app import TerminalApp
 
 # Loaded before the first frame: types only.
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agent_workbench.core.ports.machine import Clock, Desktop
     from agent_workbench.core.ports.session_host import SessionHost
     from agent_workbench.subjects.dispatch.progress import PlanWork
-    from agent_workbench.tui.terminal.notifier import Notifier
+    from agent_workbench.tui.notifier import Notifier
 
 
 Result = TypeVar("Result")

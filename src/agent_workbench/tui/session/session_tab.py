@@ -11,22 +11,22 @@ from agent_workbench.core.intents import Intent, Leave, StopAnswer
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.session_request import OpenMode, SessionRequest
-from agent_workbench.tui.bars.gate_bar import GateBar
-from agent_workbench.tui.bars.replay_bar import ReplayBar
-from agent_workbench.tui.bars.session_strip import SessionStrip
 from agent_workbench.tui.bridge import carry_updates
+from agent_workbench.tui.external_editor import edit_outside
 from agent_workbench.tui.panes.advice import AdvicePane
 from agent_workbench.tui.panes.code import CodePane
-from agent_workbench.tui.panes.diff.viewer import HunkEditWanted, ReasonWanted
+from agent_workbench.tui.panes.diff_viewer import HunkEditWanted, ReasonWanted
 from agent_workbench.tui.panes.plan import Requested
 from agent_workbench.tui.panes.scratchpad import ScratchpadPane
 from agent_workbench.tui.panes.steps import StepsPane
 from agent_workbench.tui.panes.workbench_screen import WorkbenchScreen
-from agent_workbench.tui.session.dialogs.session import SessionDialogs
 from agent_workbench.tui.session.session_app import SessionApp
+from agent_workbench.tui.session.session_dialogs import SessionDialogs
 from agent_workbench.tui.session.window import SessionWindow, TabNavigation, UserDraft
-from agent_workbench.tui.terminal.external_editor import edit_outside
-from agent_workbench.views.sessions.tabs import TabView, view_notification, view_tab
+from agent_workbench.tui.widgets.gate_bar import GateBar
+from agent_workbench.tui.widgets.replay_bar import ReplayBar
+from agent_workbench.tui.widgets.session_strip import SessionStrip
+from agent_workbench.views.session_tabs import TabView, view_notification, view_tab
 
 if TYPE_CHECKING:
     from textual.notifications import SeverityLevel

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from msgspec import Struct
 
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.views.sessions.tabs import read_only_reason
+from agent_workbench.views.session_tabs import read_only_reason
 
 if TYPE_CHECKING:
     from textual.notifications import SeverityLevel

@@ -1,1 +1,1 @@
-"""Widgets that several panes and screens share: lists of rows, styles, highlighting."""
+"""Widgets that several panes and screens share: lists of rows, bars of one line, styles, highlighting."""

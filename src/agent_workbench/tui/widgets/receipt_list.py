@@ -10,8 +10,8 @@ from agent_workbench.tui.keys import Scope
 from agent_workbench.tui.widgets.entry_list import EntryList
 from agent_workbench.tui.widgets.rows import Row, Span
 from agent_workbench.views.blocks import Block, Entry, Tone
-from agent_workbench.views.receipt.receipt import ReceiptView
-from agent_workbench.views.receipt.rows import ReceiptRow
+from agent_workbench.views.receipt import ReceiptView
+from agent_workbench.views.receipt_rows import ReceiptRow
 
 TOKENS_CELLS = 9
 SECONDS_CELLS = 8

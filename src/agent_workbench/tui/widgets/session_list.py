@@ -15,7 +15,7 @@ from agent_workbench.tui.widgets.entry_list import EntryList
 from agent_workbench.tui.widgets.rows import Row, Span
 from agent_workbench.views.blocks import Block, Entry, Tone
 from agent_workbench.views.reports.proofs import WORDS, journal_proof_lines
-from agent_workbench.views.sessions.session_tree import SessionRow
+from agent_workbench.views.session_tree import SessionRow
 
 # Each includes the blank before the next column, because texts are not cut to their columns.
 STATE_CELLS = 10

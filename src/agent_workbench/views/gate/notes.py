@@ -18,8 +18,8 @@ from agent_workbench.core.text.sanitizer import sanitize_line, sanitize_whole
 from agent_workbench.core.tools.spec import MAX_SUMMARY_CHARS, ToolSpec
 from agent_workbench.core.tools.strict_json import JsonError, indented_json, one_line, read_json
 from agent_workbench.views.blocks import Block, Tone
-from agent_workbench.views.diff.diff_document import DiffReader
-from agent_workbench.views.diff.file_headers import FileHead
+from agent_workbench.views.diff_document import DiffReader
+from agent_workbench.views.file_headers import FileHead
 
 MAX_FILES = 200
 MAX_COMMITS = 20

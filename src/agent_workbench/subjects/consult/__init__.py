@@ -1,1 +1,0 @@
-"""Consultants: a model's review, debugging, specification and the like, which changes nothing."""

@@ -1,1 +1,0 @@
-"""Hooks: commands of the user or the repository that are told of events."""

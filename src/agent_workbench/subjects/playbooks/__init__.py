@@ -1,1 +1,0 @@
-"""Playbooks of Ansible: search, and runs of which a person approves each."""

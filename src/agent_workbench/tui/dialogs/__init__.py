@@ -1,1 +1,0 @@
-"""Modal dialogs that ask the user for one thing."""

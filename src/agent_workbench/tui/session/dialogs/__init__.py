@@ -1,1 +1,0 @@
-"""Dialogs of a session, one module for each subject."""

@@ -1,1 +1,0 @@
-"""The app's terminal: key queue, themes, clipboard, control code guard, notifications, external editor."""

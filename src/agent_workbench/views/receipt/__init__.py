@@ -1,1 +1,0 @@
-"""The receipt of a prompt: its parts, their tokens, and what the server read again."""

@@ -1,1 +1,0 @@
-"""Several sessions, and one that is replayed: list, tabs, fork, search, replay bar, timeline."""

@@ -1,1 +1,0 @@
-"""The transcript of a session: one entry for each event that a person reads."""
