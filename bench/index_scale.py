@@ -23,7 +23,7 @@ from agent_workbench.adapters.retrieval.indexable_files import MAX_FILE_BYTES
 from agent_workbench.adapters.retrieval.scoring import keep_freed_memory
 from agent_workbench.adapters.retrieval.scoring import search as search_view
 from agent_workbench.core.repo.retrieval import CodeQuery
-from agent_workbench.ranking.stems import count_stems
+from agent_workbench.ranking.tokens import count_stems
 from bench.figures import Figure, milliseconds
 
 _BATCH = 64

@@ -12,8 +12,7 @@ from pathlib import Path
 import psutil
 
 from agent_workbench.api.screen_services import system_clock
-from agent_workbench.api.sessions.event_feed import EventFeed, UpdateFeed
-from agent_workbench.api.sessions.session_handle import LocalSession
+from agent_workbench.api.sessions.session_handle import EventFeed, LocalSession, UpdateFeed
 from agent_workbench.core.events import ModelAnswered
 from agent_workbench.core.fold import fold
 from agent_workbench.core.intents import Intent

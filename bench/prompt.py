@@ -18,8 +18,7 @@ from msgspec import Struct
 
 from agent_workbench.adapters.demo import T1_FINISH, T1_RIGHT
 from agent_workbench.adapters.llama_cpp.scripted_model import ScriptedModel
-from agent_workbench.api.sessions.event_feed import EventFeed, UpdateFeed
-from agent_workbench.api.sessions.session_handle import LocalSession
+from agent_workbench.api.sessions.session_handle import EventFeed, LocalSession, UpdateFeed
 from agent_workbench.api.sessions.session_opening import open_session
 from agent_workbench.api.set_up import write_demo
 from agent_workbench.bootstrap.repo_context import RepoContext, Say, find_repo

@@ -1,7 +1,6 @@
 """Tables of the keys of the screen."""
 
-from agent_workbench.tui.keymap import Keymap, binding_id, keys_of
-from agent_workbench.tui.keys import Scope
+from agent_workbench.tui.keys import Keymap, Scope, binding_id, keys_of
 from docgen.markdown import code, table
 
 

@@ -27,7 +27,7 @@ def decisions() -> str:
 
 def mcp_tools() -> str:
     """Return a section for each tool of the MCP server."""
-    from agent_workbench.api.sessions.task_runs import TaskRuns
+    from agent_workbench.api.sessions.unattended_run import TaskRuns
     from agent_workbench.core.session_request import Invocation
     from agent_workbench.mcp.served_tools import served_tools
 

@@ -11,9 +11,8 @@ import sys
 from pathlib import Path
 
 from agent_workbench.subjects.playbooks_adapter import SKILL, AnsiblePrograms
-from agent_workbench.subjects.skills.environment_adapter import COMPLETE, SkillEnvironments
+from agent_workbench.subjects.skills.environment_adapter import COMPLETE, SkillEnvironments, read_requirements
 from agent_workbench.subjects.skills.folder_adapter import bundled_skills
-from agent_workbench.subjects.skills.requirements_adapter import read_requirements
 
 FINDING = (
     '{"type": "issue", "check_name": "no-changed-when", "categories": ["command-shell", "idempotency"], "severity": '

@@ -6,7 +6,7 @@ import json
 import threading
 from collections.abc import Sequence
 
-from agent_workbench.acp.transport import BUSY, MAX_REQUESTS, ClientPipe
+from agent_workbench.acp.editor import BUSY, MAX_REQUESTS, ClientPipe
 from agent_workbench.server_process import MAX_MESSAGE_CHARS
 
 REQUEST = {"jsonrpc": "2.0", "id": 1, "method": "session/list", "params": {"cwd": "/x"}}

@@ -88,7 +88,7 @@ def test_the_table_has_no_circle() -> None:
     [
         ("core.patch.values", "core"),
         ("subjects.inbox.calls", "api"),
-        ("subjects.queue.worker_wiring", "bootstrap"),
+        ("subjects.queue.worker_files_adapter", "adapters"),
         ("subjects.forge.github_adapter", "adapters"),
         ("subjects.forge.issues", "core"),
         ("subjects.forge", "core"),

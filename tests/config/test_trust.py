@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.config import trust_store
-from agent_workbench.config.repo_trust import RepoTrust
 from agent_workbench.config.schema import setting_keys
 from agent_workbench.config.settings_loader import LoadedSettings, load_settings
 from agent_workbench.config.trust_question import TrustQuestion, trust_question, with_trust, without_untrusted
-from agent_workbench.config.trust_store import TrustStore
+from agent_workbench.config.trust_store import RepoTrust, TrustStore
 from agent_workbench.core.checks.language_servers import SERVER_NAMES
 from agent_workbench.core.errors import StorageError, TrustError
 from agent_workbench.core.settings import Approval, Settings

@@ -16,8 +16,7 @@ from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskCl
 from agent_workbench.core.task_estimates import Needs
 from agent_workbench.subjects.queue.files_adapter import QueueFiles
 from agent_workbench.subjects.queue.folder_adapter import FolderQueue
-from agent_workbench.subjects.queue.records_adapter import QueueRecords
-from agent_workbench.subjects.queue.waiting_tasks_adapter import TaskFacts
+from agent_workbench.subjects.queue.records_adapter import QueueRecords, TaskFacts
 from tests.contracts.clocks import SetClock
 from tests.fakes.signatures import FakeSignatures
 from tests.fakes.stores import MemoryTaskQueue

@@ -10,8 +10,8 @@ from agent_workbench.engine.flow import AwaitGo, Decide, Idle, next_move
 from agent_workbench.engine.policy import ruling
 from agent_workbench.tui.app import WorkbenchApp
 from agent_workbench.tui.panes.diff_pane import DiffPane
+from agent_workbench.tui.screens.plan_text import TaskDraftDialog
 from agent_workbench.tui.screens.receipt import ReceiptScreen
-from agent_workbench.tui.screens.task_draft import TaskDraftDialog
 from agent_workbench.tui.widgets.gate_bar import GateBar
 from tests.fakes.scripted_session import FakeClock
 

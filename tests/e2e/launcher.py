@@ -95,12 +95,12 @@ def _tell_tasks(*_: object) -> None:
 @contextmanager
 def _leases(seconds: float) -> Iterator[None]:
     """Make leases short, in every module that has their length."""
+    from agent_workbench.subjects.worker import loop_calls
     from agent_workbench.adapters.database import journal_rows, session_copier
-    from agent_workbench.subjects.worker import dispatcher_calls
 
     shorter = {"LEASE_SECONDS": seconds * 0.75, "RENEW_SECONDS": seconds * 0.25}
     with (
-        patch.object(dispatcher_calls, "SHARED_LEASE_SECONDS", seconds),
+        patch.object(loop_calls, "SHARED_LEASE_SECONDS", seconds),
         patch.dict(vars(journal_rows), shorter),
         patch.dict(vars(session_copier), shorter),
     ):

@@ -6,8 +6,7 @@ from contextlib import asynccontextmanager
 
 from msgspec.structs import replace
 
-from agent_workbench.api.sessions.event_feed import EventFeed
-from agent_workbench.api.sessions.session_handle import LocalSession
+from agent_workbench.api.sessions.session_handle import EventFeed, LocalSession
 from agent_workbench.core.intents import (
     ApproveProposal,
     EditProposal,

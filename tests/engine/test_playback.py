@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_workbench.api.sessions.event_feed import EventFeed, UpdateFeed
-from agent_workbench.api.sessions.session_handle import LocalSession
+from agent_workbench.api.sessions.session_handle import EventFeed, LocalSession, UpdateFeed
 from agent_workbench.core import events as e
 from agent_workbench.core.fold import fold, fold_all
 from agent_workbench.core.history.replay_marks import MarkKind, wait_seconds

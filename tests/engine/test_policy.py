@@ -48,7 +48,7 @@ from agent_workbench.core.settings import (
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.engine.policy import PolicyDecision, ruling
 from agent_workbench.engine.session.unattended import run_unattended
-from agent_workbench.views.diff_lines import diff_lines
+from agent_workbench.views.diff_document import diff_lines
 from agent_workbench.views.gate.diff_pane import view_diff
 from agent_workbench.views.task_review import view_review
 from tests.engine.front import in_front_of

@@ -38,7 +38,7 @@ from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.engine.flow import Decide, RunHook, next_move
 from agent_workbench.engine.policy import ruling
 from agent_workbench.engine.session.unattended import run_unattended
-from agent_workbench.views.session_tabs import TabState, view_tab
+from agent_workbench.views.sessions import TabState, view_tab
 from tests.engine.front import in_front_of
 from tests.engine.killing import run_until_killed
 from tests.engine.stage import ACCEPT, FINISH, OPEN, T1, Stage, a_stage, change, reopened, task

@@ -5,6 +5,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
+from agent_workbench.cli.verbs.rules import trial_document, trial_text
 from agent_workbench.core import events as e
 from agent_workbench.core.approval_rules import RuleScope, StoredRule
 from agent_workbench.core.history.mode_approvals import PolicyTrial, TriedSession
@@ -12,7 +13,6 @@ from agent_workbench.core.plan import Task, TaskOrigin
 from agent_workbench.core.repo.workspace import SandboxFacts
 from agent_workbench.core.settings import Approval, Approvals, Limits, Permission, Rule
 from agent_workbench.engine.policy import tasks_of, try_session
-from agent_workbench.views.reports.policy_trial import trial_document, trial_text
 from tests.fakes import runs
 
 STORY = (*runs.up_to_done(), runs.approved(runs.merge())[0])

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agent_workbench.api.sessions.event_feed import EventFeed
+from agent_workbench.api.sessions.session_handle import EventFeed
 from agent_workbench.api.sessions.session_opening import open_session
 from agent_workbench.bootstrap.repo_context import RepoContext, find_repo
 from agent_workbench.bootstrap.shared_resources import SharedResources

@@ -13,8 +13,8 @@ from agent_workbench.adapters.retrieval.embedding_client import EmbeddingClient,
 from agent_workbench.bootstrap.shared_resources import find_server_at
 from agent_workbench.core.errors import ConfigError, ForgeError, ModelError, ModelUnavailable
 from agent_workbench.core.settings import EmbeddingProvider, EmbeddingSettings
-from agent_workbench.subjects.forge.answer_adapter import AccountAnswer
 from agent_workbench.subjects.forge.client_adapter import ForgeApi
+from agent_workbench.subjects.forge.http_adapter import AccountAnswer
 from agent_workbench.subjects.models.hub_adapter import find_revision
 from agent_workbench.subjects.models.model_files import read_hub_name
 from tests.fakes.model_hub import COMMIT

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from agent_workbench.api.sessions.task_runs import TaskRuns
+from agent_workbench.api.sessions.unattended_run import TaskRuns
 from agent_workbench.core.consult_requests import CONSULTANTS
 from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.tools.schema import read_schema

@@ -1,4 +1,4 @@
-"""Words of code: identifiers are found whole and by their parts."""
+"""Words of code: identifiers are found whole and by their parts, and stems bring the forms of a word together."""
 
 from collections import Counter
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_workbench.ranking.tokens import STOP_WORDS, count_identifiers, split_identifiers
+from agent_workbench.ranking.tokens import STOP_WORDS, count_identifiers, count_stems, split_identifiers, stem
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))
 CODE_LIKE = st.text("aZbYéßİ_0189.-λ中 ", max_size=60)
@@ -55,3 +55,34 @@ def test_all_spellings_of_a_name_share_its_parts(parts: list[str]) -> None:
 
 def test_encoded_data_is_cut_to_its_beginning() -> None:
     assert max(map(len, split_identifiers("x" * 100_000 + " end"))) == 80
+
+
+@pytest.mark.parametrize(
+    "forms",
+    [
+        ["parse", "parses", "parsed", "parsing"],
+        ["match", "matched", "matching"],
+        ["query", "queries"],
+        ["class", "classes"],
+        ["stop", "stops", "stopped", "stopping"],
+        ["call", "calls", "called", "calling"],
+        ["file", "files"],
+        ["cache", "caches", "cached", "caching"],
+    ],
+)
+def test_forms_of_a_word_are_one(forms: list[str]) -> None:
+    assert len({stem(form) for form in forms}) == 1
+
+
+@pytest.mark.parametrize(
+    "word", ["status", "string", "speed", "this", "css", "utf8", "read_files", "größen", "bed", ""]
+)
+def test_what_is_no_form_stays(word: str) -> None:
+    assert stem(word) == word
+
+
+@given(st.text(st.characters(exclude_categories=())) | st.text("singedaby", max_size=12))
+def test_no_word_gets_lost(text: str) -> None:
+    counts = count_stems(text)
+    assert all(counts)
+    assert sum(counts.values()) == sum(count_identifiers(text).values())

@@ -8,11 +8,11 @@ import pytest
 
 from agent_workbench.bootstrap.repo_context import find_repo
 from agent_workbench.bootstrap.stores import rule_store
-from agent_workbench.config.repo_trust import RepoTrust
+from agent_workbench.config.trust_store import RepoTrust
 from agent_workbench.core.approval_rules import RuleScope, StoredRule
 from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.settings import Permission, Rule
-from agent_workbench.subjects.hooks_calls import tell_hooks
+from agent_workbench.subjects.worker.run_calls import tell_hooks
 from agent_workbench.core.settings.extensions import HookPoint
 from tests.adapters.git.user import make_repo
 

@@ -8,7 +8,7 @@ from agent_workbench.core.live import Live
 from agent_workbench.core.outcomes import CodeFound, Refused
 from agent_workbench.core.repo.retrieval import Chunk, IndexStatus
 from agent_workbench.core.skills import SkillEntry, SkillOrigin
-from agent_workbench.tui.widgets.code_colours import mark_words, plain_lines
+from agent_workbench.tui.widgets.colours import mark_words, plain_lines
 from agent_workbench.views.blocks import Tone
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession

@@ -12,7 +12,7 @@ from agent_workbench.tui.terminal_app import MOST_COPIED_BYTES
 from agent_workbench.tui.widgets.row_list import selected_text
 from agent_workbench.tui.widgets.rows import entry_rows
 from agent_workbench.views.blocks import Block, Entry, Tone
-from agent_workbench.views.diff_lines import DiffLine
+from agent_workbench.views.diff_document import DiffLine
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import SMALL, driving

@@ -6,12 +6,11 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.style import Style
 
-from agent_workbench.tui.panes.diff_colours import DiffColours
 from agent_workbench.tui.panes.diff_layout import DiffLayout, LayoutOptions
-from agent_workbench.tui.panes.diff_rows import DiffRows
+from agent_workbench.tui.panes.diff_rows import DiffColours, DiffRows
 from agent_workbench.tui.panes.diff_viewer import SeenLines
+from agent_workbench.tui.widgets.colours import ThemeStyle, Tones
 from agent_workbench.tui.widgets.rows import Piece, cut_line
-from agent_workbench.tui.widgets.tones import ThemeStyle, Tones
 from agent_workbench.views.blocks import Tone
 from agent_workbench.views.diff_document import DiffDocument, DiffReader
 

@@ -83,8 +83,8 @@ async def test_the_proposal_of_a_session_that_is_still_opening_is_not_counted() 
 
 
 async def test_what_comes_to_wait_later_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent_workbench.tui.session.inbox_watch.LOOK_SECONDS", 0.01)
-    monkeypatch.setattr("agent_workbench.tui.session.inbox_watch.SHARE", 1)
+    monkeypatch.setattr("agent_workbench.tui.session.tabs.LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("agent_workbench.tui.session.tabs.SHARE", 1)
     async with driving(ScriptedSession(*runs.opening()), LARGE) as bench:
         told: list[str] = []
         monkeypatch.setattr(bench.app, "tell", lambda text, *_: told.append(text))

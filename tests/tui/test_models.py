@@ -5,7 +5,7 @@ from agent_workbench.core.intents import ListModels, LoadModel, SwitchModel, Unl
 from agent_workbench.core.local_models import FoundServer, ListedModel, ModelStatus
 from agent_workbench.core.outcomes import Accepted, ModelsListed, Refused
 from agent_workbench.subjects.models.screen import ModelList, ModelsScreen
-from agent_workbench.views.session_tabs import REPLAYED
+from agent_workbench.views.sessions import REPLAYED
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import SMALL, Driver, driving

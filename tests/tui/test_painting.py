@@ -8,7 +8,7 @@ from textual.widget import Widget
 from agent_workbench.core.live import Live, Streaming
 from agent_workbench.tui.panes.diff_pane import DiffPane
 from agent_workbench.tui.widgets.entry_list import EntryList
-from agent_workbench.tui.widgets.framed_lines import FramedLines
+from agent_workbench.tui.widgets.rows import FramedLines
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import LARGE, Driver, driving

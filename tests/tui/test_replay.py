@@ -8,7 +8,7 @@ from agent_workbench.core.history.replay_marks import MarkKind
 from agent_workbench.core.intents import ChangeReplaySpeed, GoToEvent, JumpReplay
 from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.tui.app import WorkbenchApp
-from agent_workbench.tui.screens.recording_search import MatchList
+from agent_workbench.tui.screens.review import MatchList
 from agent_workbench.tui.widgets.replay_bar import ReplayBar
 from agent_workbench.views.timeline import seq_at
 from tests.fakes import runs

@@ -5,7 +5,7 @@ from textual.color import Color
 from textual.theme import BUILTIN_THEMES, Theme
 
 from agent_workbench.tui.terminal_app import HIGH_CONTRAST, HIGH_CONTRAST_LIGHT, shown_theme
-from agent_workbench.tui.widgets.tones import CURSOR, CURSOR_BLURRED, LOOKS, contrast, mixed
+from agent_workbench.tui.widgets.colours import CURSOR, CURSOR_BLURRED, LOOKS, contrast, mixed
 from agent_workbench.views.blocks import Tone
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession

@@ -22,8 +22,7 @@ from agent_workbench.core.proposals import Verdict
 from agent_workbench.core.settings import Permission, UiSettings
 from agent_workbench.core.tools.spec import REWRITE, ToolSpec
 from agent_workbench.tui.bridge import FRAME_SECONDS
-from agent_workbench.tui.keymap import DIALOG_SCOPES, bindings
-from agent_workbench.tui.keys import KEYS, Scope
+from agent_workbench.tui.keys import DIALOG_SCOPES, KEYS, Scope, bindings
 from agent_workbench.tui.panes.diff_pane import DiffPane
 from agent_workbench.tui.widgets.entry_list import EntryList
 from tests.fakes import runs
@@ -488,24 +487,17 @@ def test_each_binding_has_an_action_that_exists() -> None:
     from agent_workbench.subjects.knowledge.screen import KnowledgeScreen
     from agent_workbench.subjects.models.screen import ModelsScreen
     from agent_workbench.tui.app import WorkbenchApp
-    from agent_workbench.tui.panes.advice import AdvicePane
-    from agent_workbench.tui.panes.code import CodePane
     from agent_workbench.tui.panes.diff_pane import DiffPane
     from agent_workbench.tui.panes.plan import PlanPane
-    from agent_workbench.tui.panes.scratchpad import ScratchpadPane
+    from agent_workbench.tui.panes.side_panes import AdvicePane, CodePane, ScratchpadPane
     from agent_workbench.tui.panes.steps import StepsPane
-    from agent_workbench.tui.screens.code_piece import PieceScreen
-    from agent_workbench.tui.screens.code_search import CodeSearchScreen
-    from agent_workbench.tui.screens.file import FileScreen
-    from agent_workbench.tui.screens.help import HelpScreen
+    from agent_workbench.tui.screens.code import CodeSearchScreen, FileScreen, PieceScreen
+    from agent_workbench.tui.screens.help import HelpScreen, TourScreen
+    from agent_workbench.tui.screens.plan_text import TaskDraftDialog
     from agent_workbench.tui.screens.receipt import ReceiptScreen
-    from agent_workbench.tui.screens.recording_search import RecordingSearchScreen
-    from agent_workbench.tui.screens.review import ComparisonScreen, ReviewScreen
-    from agent_workbench.tui.screens.rule_offer import RuleOfferDialog
-    from agent_workbench.tui.screens.rules import RulesScreen
+    from agent_workbench.tui.screens.review import ComparisonScreen, RecordingSearchScreen, ReviewScreen
+    from agent_workbench.tui.screens.rules import RuleOfferDialog, RulesScreen
     from agent_workbench.tui.screens.sessions import SessionsScreen
-    from agent_workbench.tui.screens.task_draft import TaskDraftDialog
-    from agent_workbench.tui.screens.tour import TourScreen
     from agent_workbench.tui.session.session_tab import SessionScreen
     from agent_workbench.tui.widgets.gate_bar import GateBar
     from agent_workbench.tui.widgets.replay_bar import ReplayBar

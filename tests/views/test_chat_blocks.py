@@ -23,8 +23,8 @@ from agent_workbench.core.proposal_kinds import ReadProposal
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.sanitizer import sanitize
-from agent_workbench.views.session_blocks import chat_blocks, streamed_chat_blocks
 from agent_workbench.views.transcript import view_steps
+from agent_workbench.views.transcript_blocks import chat_blocks, streamed_chat_blocks
 from tests.fakes import runs
 
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_workbench.views.blocks import Tone
-from agent_workbench.views.diff_lines import diff_lines, diff_stat
+from agent_workbench.views.diff_document import diff_lines, diff_stat
 
 DIFF = """\
 --- a/x.py

@@ -10,7 +10,7 @@ from agent_workbench.core.live import SessionUpdate
 from agent_workbench.views.event_entries import hook_blocks
 from agent_workbench.core.settings.extensions import ConfiguredHook, HookPoint
 from agent_workbench.views.gate.gate_bar import GateAct, view_gate
-from agent_workbench.views.session_tabs import TabState, view_notification, view_tab
+from agent_workbench.views.sessions import TabState, view_notification, view_tab
 from tests.fakes import runs
 
 EVIL = "\x1b]52;c;eA==\x07[@click=app.approve]yes[/]\u202e"

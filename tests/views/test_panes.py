@@ -56,10 +56,10 @@ from agent_workbench.views.code import (
 )
 from agent_workbench.views.gate.diff_pane import view_diff
 from agent_workbench.views.gate.gate_bar import GateAct, GateMode, acts_for, view_gate
-from agent_workbench.views.model_blocks import AnswerParts, split_answer
 from agent_workbench.views.plan import view_plan, view_scratchpad
 from agent_workbench.views.status import view_status
 from agent_workbench.views.timeline import view_replay
+from agent_workbench.views.transcript_blocks import AnswerParts, split_answer
 from tests.fakes import runs
 
 

@@ -27,8 +27,7 @@ from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.repo.retrieval import Chunk
 from agent_workbench.core.state.session_state import SessionState
-from agent_workbench.views.receipt import ReceiptView, count_prompts, view_receipt
-from agent_workbench.views.receipt_rows import ReceiptRow
+from agent_workbench.views.receipt import ReceiptRow, ReceiptView, count_prompts, view_receipt
 from agent_workbench.views.status import view_status
 from tests.fakes import runs
 

@@ -4,8 +4,7 @@ from agent_workbench.core.events import Author, Event, Recorded, SkillLeftOut, S
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.views.code import CodeState, view_code
-from agent_workbench.views.receipt import table_lines, view_receipt
-from agent_workbench.views.receipt_rows import DROPPED
+from agent_workbench.views.receipt import DROPPED, table_lines, view_receipt
 from tests.fakes import runs
 
 BEFORE = runs.up_to_preview()

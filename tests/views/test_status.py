@@ -15,7 +15,7 @@ from agent_workbench.core.events import (
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.live import Live, SessionUpdate, Streaming
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
-from agent_workbench.tui.widgets.status_line import fitting
+from agent_workbench.tui.widgets.strips import fitting
 from agent_workbench.views.blocks import Tone
 from agent_workbench.views.status import Figure, view_status
 from tests.fakes import runs

@@ -30,7 +30,7 @@ from agent_workbench.core.live import Live, SessionUpdate, Streaming
 from agent_workbench.core.model import AnswerFigures, Purpose
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.state.session_state import SessionState
-from agent_workbench.views.check_entries import check_entries
+from agent_workbench.views.event_entries import check_entries
 from agent_workbench.views.transcript import (
     Transcript,
     extend_transcript,

@@ -1,23 +1,27 @@
-"""The client at the other end: its name, the updates that it is shown, and the questions that it is asked."""
+"""The client at the other end: its messages within bounds, the updates that it is shown, and the questions."""
 
 import asyncio
+import json
 import logging
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import IO, TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 from acp import RequestError
 from acp import schema as wire
+from msgspec import Struct
 from pydantic import ValidationError
 
 from agent_workbench.acp.tool_calls import text_content
 from agent_workbench.core.proposals import ACP
 from agent_workbench.core.text.amounts import quoted
+from agent_workbench.core.tools.strict_json import JsonError, JsonValue, read_bounded_json
+from agent_workbench.server_process import MAX_HEAD_CHARS, MAX_MESSAGE_CHARS, bounded_line
 
 if TYPE_CHECKING:
     from acp.agent.connection import AgentSideConnection
 
-    from agent_workbench.acp.transport import ClientPipe
 
 Update = (
     wire.UserMessageChunk
@@ -37,6 +41,16 @@ READ_SECONDS = 10.0
 UNKNOWN_CLIENT = "unknown client"
 _STRANGE = re.compile(r"[^A-Za-z0-9._-]+")
 _log = logging.getLogger(__name__)
+
+Message = dict[str, Any]  # as the SDK spells it
+MAX_REQUESTS = 64
+"""Requests of the client without a written answer; each prompt is one for as long as it is worked on."""
+PERMISSION = "session/request_permission"
+CANCEL = "session/cancel"
+PARSE_ERROR, INVALID_REQUEST, BUSY = -32700, -32600, -32000
+NO_MESSAGE = "that is no message of JSON-RPC 2.0"
+Result = TypeVar("Result")
+_ID = re.compile(r'"id"\s*:\s*(?:(\d{1,15})|"([^"\\]{1,100})")\s*[,}]')
 
 
 class Editor:
@@ -134,3 +148,135 @@ def question(name: str, title: str, text: str) -> wire.ToolCallUpdate:
 
 def _text(text: str) -> wire.TextContentBlock:
     return wire.TextContentBlock(type="text", text=text)
+
+
+class _Unread(Struct, frozen=True):
+    """A line that was not read: code and text of the error, and the id of its request if it can be seen."""
+
+    code: int
+    why: str
+    request: int | str | None = None
+
+
+class ClientPipe:
+    """Implements the SDK's `Transport` on the pipe to the client."""
+
+    def __init__(self, reading: IO[str], writing: IO[str]) -> None:
+        """Read and write in a thread each: a client that does not read delays only what is written."""
+        self._reading, self._writing = reading, writing
+        self._reader, self._writer = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
+        self._answering: set[int | str] = set()
+        self._unwritten = 0
+        self._asked: dict[tuple[str, str], int] = {}
+
+    async def receive(self) -> Message | None:
+        """Return the next message, None at the end of the pipe; answer what is none with an error."""
+        try:
+            while (read := await self._in_thread(self._reader, self._read)) is not None:
+                if isinstance(read, _Unread):
+                    await self._refuse(read.request, read.code, read.why)
+                elif not _is_message(read):
+                    await self._refuse(None, INVALID_REQUEST, NO_MESSAGE)
+                elif await self._admits(read):
+                    return _without_meta(read)
+        except ConnectionError:
+            pass  # nobody reads the answer, so it is the end too
+        return None
+
+    async def send(self, message: Message) -> None:
+        """Write a message; raises `ConnectionError` when the client is gone."""
+        if message.get("method") == PERMISSION:
+            params = message["params"]
+            self._asked[params["sessionId"], params["toolCall"]["toolCallId"]] = message["id"]
+        if "method" in message:
+            await self._write_out(message)
+            return
+        self._answering.discard(message["id"])
+        self._unwritten += 1
+        try:
+            await self._write_out(message)
+        finally:
+            self._unwritten -= 1
+
+    async def withdraw(self, session: str, tool_call: str) -> None:
+        """Tell the client that its answer to the question about a tool call is no longer needed."""
+        request = self._asked.pop((session, tool_call), None)
+        if request is not None:
+            await self.send({"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": request}})
+
+    async def close(self) -> None:
+        """Close nothing: the process ends with the connection, and a thread may be waiting for the client."""
+
+    async def _write_out(self, message: Message) -> None:
+        await self._in_thread(self._writer, lambda: self._write(message))
+
+    async def _in_thread(self, pool: ThreadPoolExecutor, work: Callable[[], Result]) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(pool, work)
+
+    def _read(self) -> "JsonValue | _Unread":
+        """Return the next value, or why it is none; None at the end."""
+        while (found := bounded_line(self._reading))[0]:
+            line, whole = found
+            if not whole:
+                return _Unread(PARSE_ERROR, f"a message has at most {MAX_MESSAGE_CHARS:,} characters", _id_in(line))
+            if not line.strip():
+                continue
+            try:
+                value = read_bounded_json(line)
+            except JsonError as error:
+                return _Unread(PARSE_ERROR, f"that is not read as JSON: {error}", _id_in(line))
+            return _Unread(INVALID_REQUEST, NO_MESSAGE) if value is None else value
+        return None
+
+    def _write(self, message: Message) -> None:
+        try:
+            # Lone surrogates are escaped, so that any text can be written. The SDK's errors may hold exceptions.
+            self._writing.write(f"{json.dumps(message, separators=(',', ':'), default=str)}\n")
+            self._writing.flush()
+        except (OSError, ValueError) as error:
+            raise ConnectionError("the client is gone") from error
+
+    async def _refuse(self, request: int | str | None, code: int, why: str) -> None:
+        # While the client does not read this, nothing more of it is read.
+        await self._write_out({"jsonrpc": "2.0", "id": request, "error": {"code": code, "message": why}})
+
+    async def _admits(self, message: Message) -> bool:
+        """Return True for a message that the SDK may have: not one request too many, nor an unknown notification."""
+        request, method = message.get("id"), message.get("method")
+        if method is None:
+            self._asked = {question: each for question, each in self._asked.items() if each != request}
+            return True
+        if "id" not in message:
+            return bool(method == CANCEL)
+        if request is None or request in self._answering:
+            await self._refuse(request, INVALID_REQUEST, "a request needs an id of its own")
+            return False
+        if len(self._answering) + self._unwritten >= MAX_REQUESTS:
+            await self._refuse(request, BUSY, f"{MAX_REQUESTS} requests are being answered; wait for one")
+            return False
+        self._answering.add(request)
+        return True
+
+
+def _id_in(line: str) -> int | str | None:
+    """Return the id at the beginning of a line that is not read, so that the client learns what was refused."""
+    found = _ID.search(line[:MAX_HEAD_CHARS])
+    return None if found is None else int(found[1]) if found[1] else found[2]
+
+
+def _is_message(value: JsonValue) -> TypeGuard[Message]:
+    """Return True if the SDK can take a value apart: it does not look at the types of a message's parts."""
+    if not isinstance(value, dict):
+        return False
+    request, method, error = value.get("id"), value.get("method"), value.get("error")
+    identified = request is None or (isinstance(request, int | str) and not isinstance(request, bool))
+    called = isinstance(method, str) if "method" in value else "id" in value
+    return identified and called and (error is None or isinstance(error, dict))
+
+
+def _without_meta(message: Message) -> Message:
+    """Return a message without `_meta`: the SDK would pass its names as further arguments of the method."""
+    params = message.get("params")
+    if not isinstance(params, dict) or "_meta" not in params:
+        return message
+    return {**message, "params": {name: value for name, value in params.items() if name != "_meta"}}

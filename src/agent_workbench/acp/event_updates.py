@@ -50,8 +50,8 @@ from agent_workbench.core.text.markdown import literal
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, without_colours
 from agent_workbench.core.tools.spec import FINISH
 from agent_workbench.core.tools.strict_json import JsonError, read_bounded_json
-from agent_workbench.views.model_blocks import split_answer
 from agent_workbench.views.plan import task_state
+from agent_workbench.views.transcript_blocks import split_answer
 
 MAX_PLAN_ENTRIES = 50
 MAX_REASON_CHARS = 2_000

@@ -11,10 +11,9 @@ from acp import schema as wire
 from acp.agent.connection import AgentSideConnection
 from msgspec.structs import replace
 
-from agent_workbench.acp.editor import Editor, decider_name
+from agent_workbench.acp.editor import ClientPipe, Editor, decider_name
 from agent_workbench.acp.prompt_words import Block, prompt_words
 from agent_workbench.acp.thread import OPTION, EditorThread, spellings
-from agent_workbench.acp.transport import ClientPipe
 from agent_workbench.acp.turn import Turn
 from agent_workbench.api.sessions.session_host import LocalSessionHost, new_session_id
 from agent_workbench.api.trusted_repo import check_person

@@ -8,10 +8,10 @@ from msgspec import Struct
 
 from agent_workbench.acp.editor import question
 from agent_workbench.acp.gate import EditorGate, GateAnswer
+from agent_workbench.acp.prompt_words import begins_with
 from agent_workbench.acp.thread import EditorThread
-from agent_workbench.acp.unsaved_files import begins_with
 from agent_workbench.api.approvals import proposed_files
-from agent_workbench.api.sessions.event_feed import Awaited, wait_of
+from agent_workbench.api.sessions.session_handle import Awaited, wait_of
 from agent_workbench.core.custom_prompts import named_call
 from agent_workbench.core.errors import WorkbenchError, error_text
 from agent_workbench.core.intents import (

@@ -48,7 +48,7 @@ MAX_FILE_BYTES = 200_000
 
 async def check_policy(path: Path) -> tuple[str, ...]:
     """Return the settings of a policy, a line each; raise `ConfigError` with file, line and what was expected."""
-    from agent_workbench.config.policy_file import load_policy
+    from agent_workbench.config.settings_loader import load_policy
     from agent_workbench.config.trust_question import value_text
 
     layer = await asyncio.to_thread(load_policy, path)

@@ -81,7 +81,7 @@ async def clear_index(invocation: Invocation, *, everything: bool) -> int:
 
     Raises `RepoError` without a repository, `StorageError` if the disk refuses.
     """
-    from agent_workbench.bootstrap.code_search import code_retriever
+    from agent_workbench.bootstrap.shared_resources import code_retriever
 
     if everything:
         retriever = await asyncio.to_thread(code_retriever, Settings(), invocation.environ)
@@ -93,7 +93,7 @@ async def clear_index(invocation: Invocation, *, everything: bool) -> int:
 @asynccontextmanager
 async def _opened(invocation: Invocation) -> "AsyncIterator[tuple[CodeRetriever, Sources]]":
     """Yield the code search and the user's files, and close the search."""
-    from agent_workbench.bootstrap.code_search import code_retriever
+    from agent_workbench.bootstrap.shared_resources import code_retriever
 
     repo, settings = await trusted_repo(invocation)
     sources = await repo.repository.checkout_files()
@@ -136,7 +136,7 @@ async def evaluate_search(invocation: Invocation, commits: int, say: Say) -> Sea
     The checkout is not touched, and what is written is removed. Raises `RepoError` without a repository or with too
     short a history.
     """
-    from agent_workbench.bootstrap.code_search import evaluate_code_search
+    from agent_workbench.bootstrap.shared_resources import evaluate_code_search
 
     repo, settings = await trusted_repo(invocation)
     with tempfile.TemporaryDirectory(prefix="agent-eval-") as scratch:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from agent_workbench.core.settings import CallBy
 from agent_workbench.core.text.sanitizer import sanitize_line
-from agent_workbench.views.session_tabs import NOTIFICATION_TITLE
+from agent_workbench.views.sessions import NOTIFICATION_TITLE
 
 if TYPE_CHECKING:  # loaded when a screen asks for them
     from agent_workbench.core.ports.machine import Clock, Desktop

@@ -54,7 +54,7 @@ async def fork_session(invocation: Invocation, session: str, at: int | None) -> 
 
 async def _told(repo: "RepoContext", point: "ForkPoint") -> tuple[str, ...]:
     """Return the state that a fork continues from; raise `WorkspaceError` if git has pruned its files."""
-    from agent_workbench.views.session_tree import fork_lines
+    from agent_workbench.views.sessions import fork_lines
 
     run = point.state.run
     try:

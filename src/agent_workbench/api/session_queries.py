@@ -223,7 +223,7 @@ async def search_sessions(invocation: Invocation, asked: str) -> AsyncIterator[F
 
 async def closest_sessions(invocation: Invocation, asked: str, limit: int) -> tuple[SessionSummary, ...]:
     """Return at most `limit` sessions that are about some of the words, best first, for words that none holds."""
-    from agent_workbench.bootstrap.code_search import rank_texts
+    from agent_workbench.bootstrap.shared_resources import rank_texts
 
     repo, settings = await trusted_repo(invocation)
     store = await asyncio.to_thread(repo.sessions, settings)

@@ -11,7 +11,7 @@ from agent_workbench.core.session_request import Invocation
 if TYPE_CHECKING:  # adapters are loaded by the calls that need them
     from agent_workbench.adapters.journal.redaction import Redactor
     from agent_workbench.bootstrap.shared_resources import SharedResources
-    from agent_workbench.config.repo_trust import RepoTrust
+    from agent_workbench.config.trust_store import RepoTrust
     from agent_workbench.core.settings import Settings
 
 UNTRUSTED = "what the settings of this repo would run or ask is not trusted and does not count; `agent trust` shows it"

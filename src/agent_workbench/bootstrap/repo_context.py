@@ -29,8 +29,8 @@ if TYPE_CHECKING:  # heavy; a verb loads only what it needs
     from agent_workbench.adapters.llama_cpp.model_registry import ModelRegistry
     from agent_workbench.adapters.plans.plan_file import PlanFile
     from agent_workbench.adapters.retrieval.retriever import SharedRetriever
-    from agent_workbench.config.repo_trust import RepoTrust
     from agent_workbench.config.settings_loader import LoadedSettings
+    from agent_workbench.config.trust_store import RepoTrust
     from agent_workbench.core.ports.extensions import Playbooks, Skills
     from agent_workbench.core.ports.model import EndpointModels, Model
     from agent_workbench.core.ports.repo_files import Plans
@@ -86,8 +86,7 @@ class RepoContext:
     def load(self, *, again: bool = False) -> "LoadedSettings":
         """Read the settings, once unless `again`: changes of the file have no effect on this context. Blocks."""
         if self._loaded is None or again:
-            from agent_workbench.config.policy_file import with_policy
-            from agent_workbench.config.settings_loader import load_settings
+            from agent_workbench.config.settings_loader import load_settings, with_policy
             from agent_workbench.system.user_dirs import config_dir
 
             environ, policy = self.invocation.environ, self.invocation.policy
@@ -108,8 +107,7 @@ class RepoContext:
         return self._trust().covers_skills()
 
     def _trust(self) -> "RepoTrust":
-        from agent_workbench.config.repo_trust import RepoTrust
-        from agent_workbench.config.trust_store import TrustStore
+        from agent_workbench.config.trust_store import RepoTrust, TrustStore
         from agent_workbench.system.user_dirs import state_dir
 
         return RepoTrust(self.root, self.load(), TrustStore(state_dir()))

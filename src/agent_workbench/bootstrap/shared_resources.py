@@ -1,7 +1,7 @@
-"""This machine and what the sessions of a process share on it: a server for each model file, and code searches."""
+"""This machine and what the sessions of a process share on it: servers of models, code searches, and embeddings."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -11,8 +11,12 @@ if TYPE_CHECKING:
     from agent_workbench.adapters.database.inbox import DatabaseInbox
     from agent_workbench.adapters.database.shared_store import SharedSessionStore
     from agent_workbench.adapters.git.repository import Repository
+    from agent_workbench.adapters.git.user_checkout.past_tree import PastTree
+    from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedServer
     from agent_workbench.adapters.llama_cpp.gguf_files import FoundFiles
     from agent_workbench.adapters.llama_cpp.shared_models import SharedModels
+    from agent_workbench.adapters.retrieval.evaluation import Evaluation
+    from agent_workbench.adapters.retrieval.retriever import CodeRetriever
     from agent_workbench.adapters.retrieval.retriever import SharedRetriever, SharedRetrievers
     from agent_workbench.adapters.ssh_signatures import SshSignatures
     from agent_workbench.core.local_models import FoundModels, ServerOptions
@@ -24,6 +28,10 @@ if TYPE_CHECKING:
 
 NAMED_SECONDS = 10.0
 """Longest time for the answers of a server that the user names: it may be on another machine."""
+
+# Longer than the texts that stand for a file; a model that was trained with less takes less.
+_CONTEXT_TOKENS = 1_024
+_START_SECONDS = 120.0
 
 
 class SharingRepo(Protocol):
@@ -90,7 +98,6 @@ class SharedResources:
 
     def retriever(self, settings: "Settings", environ: Mapping[str, str]) -> "SharedRetriever":
         """Return the code search for these settings, shared by the sessions that have equal ones."""
-        from agent_workbench.bootstrap.code_search import code_retriever
         from agent_workbench.system.user_dirs import cache_dir
 
         cache = cache_dir()
@@ -149,3 +156,54 @@ def options_of_file(model: "ModelSettings", environ: Mapping[str, str], root: Pa
     from agent_workbench.adapters.llama_cpp.model_registry import embedded_server
 
     return embedded_server(model, environ, root, lambda _: None, local_machine(environ, root)).compute_options()
+
+
+def code_retriever(settings: "Settings", environ: Mapping[str, str], cache: Path | None = None) -> "CodeRetriever":
+    """Return the code search that the settings want, with its cache in `cache` (None: the user's cache folder).
+
+    Nothing is started yet. Blocks while modules are loaded.
+    """
+    from agent_workbench.adapters.retrieval.retriever import CodeRetriever
+    from agent_workbench.system.user_dirs import cache_dir
+
+    def server(path: str) -> "EmbeddedServer":
+        return _embedding_server(path, settings, environ)
+
+    return CodeRetriever(settings.searched, cache or cache_dir(), environ, server)
+
+
+async def evaluate_code_search(
+    settings: "Settings", environ: Mapping[str, str], cache: Path, past: "PastTree", say: Callable[[str], None]
+) -> "Evaluation | None":
+    """Measure the code search with a cache of its own; return None if no commit asks a question."""
+    from agent_workbench.adapters.retrieval.evaluation import evaluate
+
+    retriever = await asyncio.to_thread(code_retriever, settings, environ, cache)
+    try:
+        return await evaluate(retriever, past, past.later, settings.searched.exclude, say)
+    finally:
+        await retriever.close()
+
+
+def _embedding_server(path: str, settings: "Settings", environ: Mapping[str, str]) -> "EmbeddedServer":
+    """Return the llama.cpp server for the embedding model at `path`."""
+    from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedServer
+    from agent_workbench.adapters.llama_cpp.model_factory import SERVER_VARIABLE
+    from agent_workbench.core.settings.models import ServingSettings
+    from agent_workbench.system.user_dirs import state_dir
+
+    return EmbeddedServer(
+        Path(path),
+        log=state_dir() / "logs" / "embeddings.log",
+        environ=environ,
+        serving=ServingSettings(_CONTEXT_TOKENS, server=settings.model.server or environ.get(SERVER_VARIABLE, "")),
+        start_seconds=_START_SECONDS,
+        embeddings=True,
+    )
+
+
+def rank_texts(texts: Sequence[str], query: str, limit: int) -> tuple[int, ...]:
+    """Return the positions of at most `limit` texts that contain a word of the query, best first. Blocks."""
+    from agent_workbench.ranking.small_collections import SmallCollection
+
+    return tuple(each.number for each in SmallCollection(texts).best(query, limit))

@@ -36,8 +36,7 @@ def skill_tools(
 
     `trusted` tells at each call whether the repo is as the user trusted it.
     """
-    from agent_workbench.subjects.skills.script_adapter import ScriptBounds
-    from agent_workbench.subjects.skills.tools_adapter import SkillTools
+    from agent_workbench.subjects.skills.tools_adapter import ScriptBounds, SkillTools
 
     path = invocation.environ.get("PATH", os.defpath)
     bounds = ScriptBounds(settings.skills.script_seconds, str(root), path, hidden_files(root, settings))

@@ -81,7 +81,7 @@ def _plan_work(invocation: Invocation) -> "PlanWork":
 
 
 def _pull_requests(invocation: Invocation) -> "PullRequests":
-    from agent_workbench.subjects.forge.pull_request_calls import RepoPullRequests
+    from agent_workbench.subjects.forge.report_calls import RepoPullRequests
 
     return RepoPullRequests(invocation)
 

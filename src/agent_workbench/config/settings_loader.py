@@ -1,5 +1,7 @@
-"""Loader of the settings: the user's own file, overridden by `.agent.yml`, the environment, and flags."""
+"""Loader of the settings: the user's own file, `.agent.yml`, the environment and flags; and of a run's policy."""
 
+import os
+import select
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -67,6 +69,9 @@ USER_ONLY = {
         for name in InfrastructureSettings.__struct_fields__
     },
 }
+
+ALLOWED = ("approvals.", "limits.", "tools_allowed", "sandbox.")
+WAIT_SECONDS = 10.0
 
 
 class Layers(Struct, frozen=True):
@@ -243,3 +248,47 @@ def _expand_home(layer: Layer, home: str) -> Layer:
 
 def _expand(path: str, home: str) -> str:
     return f"{home}{path[1:]}" if home and (path == "~" or path.startswith("~/")) else path
+
+
+def load_policy(path: Path) -> Layer:
+    """Return the policy at `path` as a layer over the settings; raise `ConfigError` with file and line."""
+    try:
+        layer = file_layer(read_node(_read(path)), path.name)
+    except DocumentError as fault:
+        raise ConfigError(fault.in_file(str(path)), advice=fault.advice) from fault
+    except OSError as error:
+        raise ConfigError(f"the policy {path} cannot be read: {error.strerror}", advice="name another file") from error
+    for key, said in layer.items():
+        if not key.startswith(ALLOWED):
+            raise ConfigError(
+                f"{said.location}: {key} does not belong in a policy",
+                advice=f"a policy may set {', '.join(key.rstrip('.') for key in ALLOWED)}",
+            )
+    return layer
+
+
+def with_policy(loaded: LoadedSettings, policy: Path, environ: Mapping[str, str]) -> LoadedSettings:
+    """Return the settings with the policy above files and environment and below the flags. Blocks."""
+    layers = replace(loaded.layers, flags={**load_policy(policy), **loaded.layers.flags})
+    combined = combine_layers(layers, environ.get("HOME", ""))
+    return replace(combined, left_out=loaded.left_out, env_file=loaded.env_file)
+
+
+def _read(path: Path) -> bytes:
+    """Return the bytes of a file or a pipe, at most one more than `MAX_BYTES`; raise `ConfigError`.
+
+    A shell's `<(…)` is a pipe whose program may need a moment before it writes.
+    """
+    data = b""
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb", buffering=0) as file:
+        while len(data) <= MAX_BYTES:
+            ready, _, _ = select.select([file], [], [], WAIT_SECONDS)
+            if not ready:
+                raise ConfigError(
+                    f"the policy {path} is a pipe, and nothing came out of it for {WAIT_SECONDS:.0f} seconds",
+                    advice="start the program that writes it, or write the policy into a file",
+                )
+            if not (more := file.read(MAX_BYTES + 1 - len(data))):
+                break
+            data += more
+    return data

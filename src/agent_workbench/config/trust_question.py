@@ -1,9 +1,13 @@
-"""Question for trust in a repo: what it would run or configure, and digests for the answer."""
+"""Question for trust in a repo: what it would run or configure, the files named there, and digests for the answer."""
 
+import errno
 import hashlib
 import json
 import os
+import re
+import shlex
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from pathlib import Path
 
 from msgspec import Struct, to_builtins
@@ -11,9 +15,10 @@ from msgspec.structs import replace
 
 from agent_workbench.config.env_file import meaning_of
 from agent_workbench.config.layers import Layer
-from agent_workbench.config.named_files import named_files
+from agent_workbench.config.role_chains import HOOKS, hook_entry, hook_names
 from agent_workbench.config.schema import known_key, setting_keys
 from agent_workbench.config.settings_loader import LoadedSettings, combine_layers, with_env_file
+from agent_workbench.config.tool_servers import GROUP, flat, server_entry, server_names
 from agent_workbench.core.approval_rules import rule_words
 from agent_workbench.core.custom_prompts import prompt_folder
 from agent_workbench.core.errors import ConfigError, TrustError
@@ -21,7 +26,7 @@ from agent_workbench.core.settings import AGENTS_FILES, DEFAULT_TOOLS, Approval,
 from agent_workbench.core.settings.models import USUAL_CONTEXT_TOKENS
 from agent_workbench.core.skills import ENVIRONMENT_MARK, ENVIRONMENTS, is_compiled
 from agent_workbench.core.text.amounts import counted_text
-from agent_workbench.system.folder_trees import NotRegularError, open_regular
+from agent_workbench.system.folder_trees import NotRegularError, open_regular, read_regular
 
 RULES = "approvals.rules"
 SKILL_FILES = "skill files in "
@@ -118,6 +123,11 @@ MAX_FILES = 2000
 MAX_FOLDERS = 2000
 """Folders that are looked into, each as often as links lead to it: links to links can name one a billion times."""
 MAX_TOTAL_BYTES = 50_000_000
+
+MAX_FILE_BYTES = 50_000_000
+_ENTRIES = ("__main__.py", "__init__.py", "index.js", "package.json")
+"""Files by which a folder or a package is started."""
+_WORD = re.compile(r"[^\s;|&()<>`'\"$={}]+")
 
 
 class TrustQuestion(Struct, frozen=True):
@@ -311,3 +321,68 @@ def _content(path: Path, limit: int) -> tuple[str, int]:
     except NotRegularError:
         return "not a regular file", 0
     return f"{mode & 0o111:o} {hashlib.sha256(data).hexdigest()}", len(data)
+
+
+def named_files(root: Path, layer: Layer) -> Iterator[tuple[str, str]]:
+    """Yield a name and a digest for each file of the repo that the command line of a server or a hook names.
+
+    No gate waits before the server is started or the hook runs. Blocks.
+    """
+    for name in server_names(layer):
+        own = server_entry(layer, name)
+        words = tuple(flat([own[key].value for key in ("command", "args") if key in own]))
+        yield from _digests(root, f"{GROUP}{name}", words)
+    for name in hook_names(layer):
+        said = hook_entry(layer, name).get("command")
+        yield from _digests(root, f"{HOOKS}{name}", _shell_words(str(said.value)) if said is not None else ())
+
+
+def _digests(root: Path, entry: str, words: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    for path in dict.fromkeys(_paths(words)):
+        if digest := _file_digest(root, path):
+            yield f"{entry} file {path}", digest
+
+
+def _shell_words(line: str) -> tuple[str, ...]:
+    """Return the words of a shell's line, those inside of quotes and substitutions too."""
+    try:
+        whole = shlex.split(line)
+    except ValueError:  # a quote is not closed
+        whole = []
+    return (*whole, *_WORD.findall(line))
+
+
+def _paths(words: tuple[str, ...]) -> Iterator[str]:
+    """Yield the paths that the words of a command line may name: as they are, as an option's value, as a module."""
+    for before, word in zip(("", *words), words, strict=False):
+        option, _, value = word.partition("=")
+        named = value if option.startswith("-") and value else word
+        yield named
+        yield from (f"{named.rstrip('/')}/{entry}" for entry in _ENTRIES)
+        glued = word.startswith("-m") and len(word) > 2
+        if before == "-m" or glued:
+            *packages, _ = parts = (word[2:] if glued else named).split(".")
+            path = "/".join(parts)
+            yield f"{path}.py"
+            yield from (f"{path}/{entry}" for entry in _ENTRIES)
+            yield from (f"{'/'.join(packages[: end + 1])}/__init__.py" for end in range(len(packages)))
+
+
+def _file_digest(root: Path, word: str) -> str:
+    """Return the digest of the file that a word of a command line names, empty if it names none inside the repo.
+
+    A link that leads out of the repo is told with its target.
+    """
+    try:
+        inside = Path(os.path.normpath(root / word)).is_relative_to(root)
+        real = (root / word).resolve()
+        out = not real.is_relative_to(root.resolve())
+        data = read_regular(real, MAX_FILE_BYTES) if inside or not out else None
+    except OSError as error:
+        return str(error) if error.errno == errno.EFBIG else ""
+    except (RuntimeError, ValueError):  # a loop of links, or no path at all
+        return ""
+    if data is None:
+        return ""
+    digest = sha256(data).hexdigest()
+    return f"a link to {real}, {digest}" if out else digest

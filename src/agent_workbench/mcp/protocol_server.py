@@ -17,7 +17,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
-from agent_workbench.api.sessions.task_runs import TaskRuns
+from agent_workbench.api.sessions.unattended_run import TaskRuns
 from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.core.errors import ExitCode, UsageError, WorkbenchError, error_text
 from agent_workbench.core.session_request import Invocation
@@ -25,8 +25,8 @@ from agent_workbench.core.text.amounts import did_you_mean, quoted
 from agent_workbench.core.tools.strict_json import JsonValue
 from agent_workbench.core.version import __version__
 from agent_workbench.http_server import EVERYWHERE, LOOPBACK, MAX_BODY_BYTES, BearerToken, RequestGuard, listen, serve
+from agent_workbench.mcp.consultant_tools import listed_prompts, prompt_text
 from agent_workbench.mcp.knowledge_tools import note_resources
-from agent_workbench.mcp.prompts import listed_prompts, prompt_text
 from agent_workbench.mcp.resources import Resources, UnknownResource, session_resources
 from agent_workbench.mcp.served_tool import (
     BadArguments,

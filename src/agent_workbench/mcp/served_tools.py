@@ -6,7 +6,7 @@ from functools import partial
 
 from msgspec import to_builtins
 
-from agent_workbench.api.sessions.task_runs import RunReport, TaskRuns, run_report
+from agent_workbench.api.sessions.unattended_run import RunReport, TaskRuns, run_report
 from agent_workbench.core.history.audit_records import MAX_DAYS, MAX_ENTRIES, SUBJECTS, query_about
 from agent_workbench.core.ids import session_id, task_id
 from agent_workbench.core.inbox import InboxFilter
@@ -28,7 +28,7 @@ from agent_workbench.mcp.served_tool import (
     schema_of,
     text_field,
 )
-from agent_workbench.views.reports.json_documents import plan_document, results_document
+from agent_workbench.views.reports.json_documents import plan_document, proposed_plan_document, results_document
 
 PARKED = " It runs only where approvals.script is auto and a sandbox confines it; else it is refused: a person decides."
 
@@ -212,7 +212,6 @@ async def _plan_status(invocation: Invocation, _: Arguments) -> JsonObject:
 
 async def _plan_new(invocation: Invocation, arguments: Arguments) -> JsonObject:
     from agent_workbench.api.sessions.plan_requests import park_plan
-    from agent_workbench.views.reports.plan_documents import proposed_plan_document
 
     asked = await park_plan(invocation, arguments.text("goal").strip())
     if asked.proposal is None or asked.proposal.plan is None:

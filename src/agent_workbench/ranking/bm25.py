@@ -9,9 +9,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from agent_workbench.ranking.hits import Hits, PostingWeights, ScoreKind, ScoreRequest, contributions
 from agent_workbench.ranking.postings import Postings, build, frequency_histogram, live_frequencies
-from agent_workbench.ranking.postings_reader import IndexPart, PostingsReader
+from agent_workbench.ranking.postings_reader import (
+    Hits,
+    IndexPart,
+    PostingsReader,
+    PostingWeights,
+    ScoreKind,
+    ScoreRequest,
+    contributions,
+)
 
 if TYPE_CHECKING:
     import numpy as np

@@ -212,7 +212,7 @@ class OpenedLabel(Struct, frozen=True):
 
 async def _open(repo: RepoContext, label: str, say: Say) -> OpenedLabel:
     """Open the session of a label; one that cannot be written is kept in memory, with a remark."""
-    from agent_workbench.api.sessions.event_feed import EventFeed
+    from agent_workbench.api.sessions.session_handle import EventFeed
     from agent_workbench.api.sessions.session_opening import open_session
     from agent_workbench.core.history.summaries import SessionQuery
     from agent_workbench.engine.runtime.publisher import UpdatePublisher

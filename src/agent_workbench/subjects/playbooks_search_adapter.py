@@ -15,8 +15,8 @@ from agent_workbench.core.playbooks import (
     slug,
 )
 from agent_workbench.core.ports.workspace import Sources
-from agent_workbench.ranking.small_collection import SmallCollection
-from agent_workbench.ranking.stems import count_stems
+from agent_workbench.ranking.small_collections import SmallCollection
+from agent_workbench.ranking.tokens import count_stems
 
 THRESHOLD = 0.85
 """Least cosine of words and a playbook that mean the same."""

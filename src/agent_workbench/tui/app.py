@@ -10,13 +10,11 @@ from textual.driver import Driver
 from textual.screen import Screen
 
 from agent_workbench.core.errors import WorkbenchError
-from agent_workbench.tui.keymap import Keymap, bindings
-from agent_workbench.tui.keys import Scope
+from agent_workbench.tui.keys import Keymap, Scope, bindings
 from agent_workbench.tui.palette import key_commands
-from agent_workbench.tui.session.inbox_watch import InboxWatch
 from agent_workbench.tui.session.session_app import AppEnvironment, SessionApp
-from agent_workbench.tui.session.tabs import MODE, Tabs
-from agent_workbench.tui.styles import DIALOG_STYLES, STYLES
+from agent_workbench.tui.session.tabs import MODE, InboxWatch, Tabs
+from agent_workbench.tui.terminal_app import DIALOG_STYLES, STYLES
 
 if TYPE_CHECKING:
     from agent_workbench.core.live import SessionUpdate

@@ -7,7 +7,7 @@ from agent_workbench.core.background import in_background
 from agent_workbench.core.settings import CallBy, UiSettings
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.tui.terminal_app import TerminalApp
-from agent_workbench.views.session_tabs import NOTIFICATION_TITLE, TabNotification, should_notify
+from agent_workbench.views.sessions import NOTIFICATION_TITLE, TabNotification, should_notify
 
 if TYPE_CHECKING:
     from agent_workbench.core.ports.machine import Desktop

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from textual.app import SystemCommand
 
-from agent_workbench.tui.keymap import DIALOG_SCOPES, Keymap, binding_id
-from agent_workbench.tui.keys import KEYS, Key, Scope
+from agent_workbench.tui.keys import DIALOG_SCOPES, KEYS, Key, Keymap, Scope, binding_id
 
 if TYPE_CHECKING:
     from textual.widget import Widget

@@ -19,9 +19,9 @@ from textual.widget import Widget
 
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.live import SessionUpdate
-from agent_workbench.tui.keymap import Keymap
+from agent_workbench.tui.keys import Keymap
 from agent_workbench.tui.panes.workbench_screen import WorkbenchScreen
-from agent_workbench.tui.styles import STYLES
+from agent_workbench.tui.terminal_app import STYLES
 from agent_workbench.tui.terminal_driver import ControlGuard
 
 if TYPE_CHECKING:

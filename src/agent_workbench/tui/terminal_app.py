@@ -1,7 +1,8 @@
-"""App with our themes or the terminal's colours, and a clipboard."""
+"""App with our style sheets, themes or the terminal's colours, and a clipboard."""
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from textual.driver import Driver
@@ -54,6 +55,21 @@ HIGH_CONTRAST_LIGHT = Theme(
 OWN_THEMES = (HIGH_CONTRAST, HIGH_CONTRAST_LIGHT)
 OWN_COLOURS = {True: "ansi-dark", False: "ansi-light"}
 """Themes in the terminal's own 16 colours: dark and light."""
+
+FOLDER = Path(__file__).parent
+STYLES = tuple(
+    FOLDER / name
+    for name in (
+        "app.tcss",
+        "panes/workbench_screen.tcss",
+        "widgets/rows.tcss",
+        "widgets/bar.tcss",
+        "widgets/status_line.tcss",
+        "widgets/tab_strip.tcss",
+        "widgets/session_strip.tcss",
+    )
+)
+DIALOG_STYLES = (FOLDER / "screens/dialog.tcss",)
 
 
 class TerminalApp(KeyQueueApp[Result]):

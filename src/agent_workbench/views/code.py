@@ -29,7 +29,7 @@ from agent_workbench.core.state.session_state import Phase, SessionState, TaskRu
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
 from agent_workbench.views.blocks import Tone
-from agent_workbench.views.counted_parts import counted_parts
+from agent_workbench.views.sent_prompts import counted_parts
 
 WORD_CHARS = 40
 MAX_WORDS = 6

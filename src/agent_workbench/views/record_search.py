@@ -31,7 +31,7 @@ from agent_workbench.core.events import (
     UserSaid,
 )
 from agent_workbench.core.text.sanitizer import without_colours
-from agent_workbench.views.model_blocks import EDITS, split_answer
+from agent_workbench.views.transcript_blocks import EDITS, split_answer
 
 MAX_MATCHES = 1_000
 LINE_CHARS = 200

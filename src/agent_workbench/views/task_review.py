@@ -16,8 +16,8 @@ from agent_workbench.core.state.steps import Step
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.views.blocks import Tone
-from agent_workbench.views.diff_lines import DiffLine, diff_lines
-from agent_workbench.views.model_blocks import split_answer
+from agent_workbench.views.diff_document import DiffLine, diff_lines
+from agent_workbench.views.transcript_blocks import split_answer
 
 MAX_THOUGHT_CHARS = 300
 

@@ -36,10 +36,15 @@ from agent_workbench.core.state.growing_tuple import FoldSnapshots, GrowingTuple
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, without_colours
 from agent_workbench.views.blocks import Block, Entry, Tone
-from agent_workbench.views.check_entries import check_entries
-from agent_workbench.views.event_entries import EntryContext, event_entry
-from agent_workbench.views.model_blocks import ASIDE, EDITS, split_answer, thought_line
-from agent_workbench.views.session_blocks import streamed_chat_blocks, streamed_plan_blocks
+from agent_workbench.views.event_entries import EntryContext, check_entries, event_entry
+from agent_workbench.views.transcript_blocks import (
+    ASIDE,
+    EDITS,
+    split_answer,
+    streamed_chat_blocks,
+    streamed_plan_blocks,
+    thought_line,
+)
 
 THOUGHT_TAIL_CHARS = 2_000
 LEFT_CHARS = 80

@@ -15,7 +15,7 @@ from agent_workbench.core.history.audit_records import AuditEntry, AuditQuery, C
 from agent_workbench.core.history.summaries import SessionQuery
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.plan import TaskStatus
-from agent_workbench.subjects.audit.sharing_calls import NOT_THERE, JournalProofs, copy_records
+from agent_workbench.subjects.audit.calls import NOT_THERE, JournalProofs, copy_records
 from agent_workbench.subjects.audit.sqlite_adapter import SqliteAuditIndex
 from tests.adapters.database.machines import Machine
 from tests.subjects.audit.sessions import BASE, task_events

@@ -11,7 +11,7 @@ from agent_workbench.adapters.retrieval.commit_index import CommitIndex
 from agent_workbench.adapters.retrieval.folder_histories import RepoHistory, load_commits
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.repo.retrieval import PastCommit
-from agent_workbench.ranking.stems import count_stems
+from agent_workbench.ranking.tokens import count_stems
 from tests.fakes.folder_workspace import FolderWorkspace
 
 

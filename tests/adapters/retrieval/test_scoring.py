@@ -15,7 +15,7 @@ from agent_workbench.adapters.retrieval.scoring import FoundChunk, search, weigh
 from agent_workbench.adapters.retrieval.search_features import Feature
 from agent_workbench.core.ids import CommitId
 from agent_workbench.core.repo.retrieval import CodeQuery, PastCommit, SignalKind
-from agent_workbench.ranking.stems import count_stems
+from agent_workbench.ranking.tokens import count_stems
 from tests.adapters.retrieval.index.test_workspace_index import index_of
 
 SOURCES = {

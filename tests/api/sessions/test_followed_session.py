@@ -7,9 +7,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from agent_workbench.api.sessions.event_feed import EventFeed, UpdateFeed
 from agent_workbench.api.sessions.followed_session import ELSEWHERE, FollowedSession, held_session
-from agent_workbench.api.sessions.session_handle import LocalSession
+from agent_workbench.api.sessions.session_handle import EventFeed, LocalSession, UpdateFeed
 from agent_workbench.core import events as e
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.fold import fold_all

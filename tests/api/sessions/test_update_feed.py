@@ -4,7 +4,7 @@ import asyncio
 
 from msgspec.structs import replace
 
-from agent_workbench.api.sessions.event_feed import UpdateFeed
+from agent_workbench.api.sessions.session_handle import UpdateFeed
 from agent_workbench.core.live import Live, Notice, Streaming
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession

@@ -43,7 +43,7 @@ from agent_workbench.engine.flow import Idle, next_move
 from agent_workbench.engine.planning.plan_proposal import unusual_commands
 from agent_workbench.engine.planning.plan_request import ANSWER_TOKENS
 from agent_workbench.engine.prompt.messages import prompt_sha
-from agent_workbench.views.plan_estimates import summary_text
+from agent_workbench.views.plan import summary_text
 from tests.adapters.plans.plan_files import PATH, content, plan_file
 from tests.engine.front import Front, in_front_of
 from tests.engine.stage import Stage, a_stage, reopened

@@ -2,7 +2,7 @@ import asyncio
 import inspect
 from collections.abc import AsyncGenerator
 
-from agent_workbench.api.sessions.event_feed import UpdateFeed
+from agent_workbench.api.sessions.session_handle import UpdateFeed
 from agent_workbench.core.live import Live, Notice, Running, SessionUpdate, Streaming
 from agent_workbench.engine.runtime.publisher import KEPT_NOTICES, UpdatePublisher
 

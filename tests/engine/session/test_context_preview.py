@@ -25,7 +25,7 @@ from agent_workbench.engine.session.unattended import run_unattended
 from agent_workbench.views.code import CodeState, view_code
 from agent_workbench.views.gate.gate_bar import GateAct, view_gate
 from agent_workbench.views.receipt import head_lines, view_next_prompt
-from agent_workbench.views.session_tabs import view_notification, view_tab
+from agent_workbench.views.sessions import view_notification, view_tab
 from tests.engine.front import Front, in_front_of
 from tests.engine.stage import ANSWER, FINISH, OPEN, T1, Stage, a_stage, change, reopened, task
 from tests.fakes.ports import GivenChunks

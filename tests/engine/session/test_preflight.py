@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from agent_workbench.api.sessions.event_feed import EventFeed, UpdateFeed
-from agent_workbench.api.sessions.session_handle import LocalSession
+from agent_workbench.api.sessions.session_handle import EventFeed, LocalSession, UpdateFeed
 from agent_workbench.core.errors import ConfigError, RepoError, StorageError, WorkbenchError
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import AnswerQuestion, ApproveProposal, Intent, Leave, StartTask

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_workbench.config.repo_trust import RepoTrust
 from agent_workbench.config.settings_loader import load_settings
-from agent_workbench.config.trust_store import TrustStore
+from agent_workbench.config.trust_store import RepoTrust, TrustStore
 from agent_workbench.core.intents import AnswerQuestion
 from agent_workbench.core.ports.repo_files import Trust
 from tests.engine.session.test_preflight import Repo, asked, at, ended, preflight_in

@@ -4,9 +4,9 @@ import pytest
 
 from agent_workbench.core.errors import ConfigError, ForgeError, error_text
 from agent_workbench.core.settings.worker import ForgeSettings
-from agent_workbench.subjects.forge.answer_adapter import AccountAnswer
 from agent_workbench.subjects.forge.client_adapter import ForgeApi
 from agent_workbench.subjects.forge.gitea_adapter import GiteaForge
+from agent_workbench.subjects.forge.http_adapter import AccountAnswer
 from tests.fakes.forge_server import REPO, TOKEN
 from tests.fakes.gitea_server import GiteaServer
 

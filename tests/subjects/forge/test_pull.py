@@ -7,7 +7,7 @@ from agent_workbench.core import events as e
 from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.plan import Task, TaskOrigin
 from agent_workbench.core.ports.task_queue import QueueState
-from agent_workbench.subjects.forge.wiring import repo_forge
+from agent_workbench.subjects.forge.link_calls import repo_forge
 from agent_workbench.subjects.queue.wiring import read_definition, task_queue
 from tests.fakes.forge_server import AGENT, REPO, ForgeServer
 from tests.subjects.forge.scene import CHANGE, TASK, Scene

@@ -18,7 +18,7 @@ from agent_workbench.core.settings.worker import ReportPart
 from agent_workbench.core.task_result import TaskResult
 from agent_workbench.core.workers import WorkerLine
 from agent_workbench.subjects.forge.report_calls import Reports, repo_reports
-from agent_workbench.subjects.queue.outbox_adapter import ReportOutbox
+from agent_workbench.subjects.queue.worker_files_adapter import ReportOutbox
 from agent_workbench.subjects.worker.claimed_task_calls import ClaimedTask, WorkerContext
 from agent_workbench.subjects.worker.outage_calls import Outages, Pauses
 from agent_workbench.subjects.worker.parked_task_calls import WorkerLog

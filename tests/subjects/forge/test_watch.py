@@ -6,8 +6,7 @@ from typing import cast
 import pytest
 
 from agent_workbench.core.errors import ForgeError
-from agent_workbench.subjects.forge.round_calls import ForgeRounds, RoundOutcome
-from agent_workbench.subjects.forge.watch_calls import ForgeWatch, beside
+from agent_workbench.subjects.forge.round_calls import ForgeRounds, ForgeWatch, RoundOutcome, beside
 
 
 class Rounds:

@@ -24,7 +24,7 @@ from agent_workbench.core.proposals import MAX_DIFF_LINES, PROPOSE_PLAN, Proposa
 from agent_workbench.core.proposed_plan import ProposedPlan, ProposedTask
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.subjects.inbox.view import age_text, proposal_text, view_inbox
-from agent_workbench.tui.session.inbox_watch import inbox_summary
+from agent_workbench.tui.session.tabs import inbox_summary
 from tests.adapters.journal.journals import SESSION, STORY
 
 NOW = "2026-01-02T06:04:05.000000Z"

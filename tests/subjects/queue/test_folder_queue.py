@@ -16,7 +16,7 @@ from agent_workbench.core.ids import NO_SESSION, SessionId
 from agent_workbench.core.plan import TaskOrigin, TaskStatus
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim
 from agent_workbench.core.task_result import TaskResult, decode_result, encode_result
-from agent_workbench.subjects.queue import folder_adapter, waiting_tasks_adapter
+from agent_workbench.subjects.queue import folder_adapter, records_adapter
 from agent_workbench.subjects.queue.files_adapter import QueueFiles
 from agent_workbench.subjects.queue.folder_adapter import FolderQueue
 from agent_workbench.subjects.queue.records_adapter import QueueRecords
@@ -240,7 +240,7 @@ async def test_a_file_that_is_still_being_written_stays(place: Place, monkeypatc
 
 
 async def test_many_files_are_looked_at_in_turn(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting_tasks_adapter, "MOST_FILES", 3)
+    monkeypatch.setattr(records_adapter, "MOST_FILES", 3)
     for name in ("a.yaml", "b.yaml", "c.yaml", "d.yaml"):
         place.write(name, "gaol: x\n")
     place.write("e.yaml")

@@ -14,10 +14,9 @@ from agent_workbench.core.task_result import TaskResult
 from agent_workbench.core.workers import WorkerLine, WorkerState
 from agent_workbench.subjects.queue.files_adapter import QueueFiles
 from agent_workbench.subjects.queue.folder_adapter import FolderQueue
-from agent_workbench.subjects.queue.outbox_adapter import ReportOutbox
 from agent_workbench.subjects.queue.records_adapter import QueueRecords
 from agent_workbench.subjects.queue.wiring import definition_facts
-from agent_workbench.subjects.queue.worker_files_adapter import WorkerFiles
+from agent_workbench.subjects.queue.worker_files_adapter import ReportOutbox, WorkerFiles
 from agent_workbench.subjects.worker.parked_task_calls import WorkerLog
 from agent_workbench.subjects.worker.report_calls import TaskReports
 from tests.contracts.clocks import SetClock

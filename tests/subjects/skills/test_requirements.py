@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from agent_workbench.core.errors import ConfigError
-from agent_workbench.subjects.skills.requirements_adapter import MAX_REQUIREMENTS, Requirements, read_requirements
+from agent_workbench.subjects.skills.environment_adapter import MAX_REQUIREMENTS, Requirements, read_requirements
 
 SCRIPT = "# /// script\n# requires-python = '>=3.11'\n# dependencies = [\n#   'rich>=13',\n# ]\n# ///\nimport rich\n"
 HASH = f"--hash=sha256:{'a' * 64}"

@@ -15,9 +15,8 @@ from agent_workbench.core.settings import SandboxSettings, SkillSettings
 from agent_workbench.core.tools.skill_tools import SKILL_SPECS
 from agent_workbench.subjects.skills.environment_adapter import SkillEnvironments
 from agent_workbench.subjects.skills.folder_adapter import SkillFolders
-from agent_workbench.subjects.skills.script_adapter import ScriptBounds
 from agent_workbench.subjects.skills.setup_adapter import EnvironmentSetup
-from agent_workbench.subjects.skills.tools_adapter import SkillTools
+from agent_workbench.subjects.skills.tools_adapter import ScriptBounds, SkillTools
 
 CHANGED = "changed-since-trusted"
 SKILL = "---\nname: sums\ndescription: Add numbers.\n---\nUse `scripts.add`.\n"

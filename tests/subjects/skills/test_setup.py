@@ -10,8 +10,7 @@ import pytest
 
 from agent_workbench.core.errors import ToolError
 from agent_workbench.core.skills import SkillEntry, SkillOrigin
-from agent_workbench.subjects.skills.environment_adapter import SkillEnvironments
-from agent_workbench.subjects.skills.requirements_adapter import Requirements
+from agent_workbench.subjects.skills.environment_adapter import Requirements, SkillEnvironments
 from agent_workbench.subjects.skills.setup_adapter import EnvironmentSetup, installed_packages
 from tests.subjects.skills.test_script_run import Bench, make_bench
 

@@ -5,8 +5,8 @@ from pathlib import Path
 from agent_workbench.adapters.llama_cpp.embedded_server import ENDPOINT
 from agent_workbench.core.settings import Settings
 from agent_workbench.core.settings.models import EndpointSettings, ModelSettings, RoleSettings, TokenPrice
+from agent_workbench.subjects.worker.membership_calls import WorkerEndpoint
 from agent_workbench.subjects.worker.run_calls import worker_endpoints
-from agent_workbench.subjects.worker.served_model_calls import WorkerEndpoint
 
 
 def test_only_endpoints_with_their_key_and_file_count_and_a_paid_one_is_not_asked(tmp_path: Path) -> None:

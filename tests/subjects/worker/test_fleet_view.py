@@ -10,7 +10,7 @@ from agent_workbench.core.workers import (
     ServedModel,
     WorkerRecord,
 )
-from agent_workbench.subjects.worker.fleet_view import fleet_document, fleet_lines
+from agent_workbench.subjects.worker.view import fleet_document, fleet_lines
 
 NOW = "2026-01-02T03:05:00.000000Z"
 BOX = WorkerRecord(

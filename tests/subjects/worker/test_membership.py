@@ -23,10 +23,9 @@ from agent_workbench.core.workers import (
     WorkerPresence,
     WorkerRecord,
 )
-from agent_workbench.subjects.worker.membership_calls import Membership, MembershipParts
+from agent_workbench.subjects.worker.membership_calls import Membership, MembershipParts, ServedModels
 from agent_workbench.subjects.worker.outage_calls import Pauses
 from agent_workbench.subjects.worker.parked_task_calls import WorkerLog
-from agent_workbench.subjects.worker.served_model_calls import ServedModels
 from tests.subjects.worker.test_worker_loop import MovedClock
 
 
@@ -258,10 +257,10 @@ class AnsweringModel:
 async def test_models_that_answer_are_told_with_the_median_of_their_recorded_speeds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from agent_workbench.subjects.worker import served_model_calls
-    from agent_workbench.subjects.worker.served_model_calls import WorkerEndpoint
+    from agent_workbench.subjects.worker import membership_calls
+    from agent_workbench.subjects.worker.membership_calls import WorkerEndpoint
 
-    monkeypatch.setattr(served_model_calls, "ANSWER_SECONDS", 0.05)
+    monkeypatch.setattr(membership_calls, "ANSWER_SECONDS", 0.05)
     models = {"near": AnsweringModel("near"), "far": AnsweringModel("far", hangs=True)}
     served = ServedModels(
         (WorkerEndpoint("near"), WorkerEndpoint("far"), WorkerEndpoint("model", "own", "own.gguf")),

@@ -9,7 +9,7 @@ from agent_workbench.core.ids import SessionId
 from agent_workbench.core.ports.task_queue import QueuedTask, TaskClaim
 from agent_workbench.core.session_request import SessionEnd
 from agent_workbench.core.workers import WorkerJob
-from agent_workbench.subjects.worker.dispatcher_calls import WITHDRAWN, Dispatcher
+from agent_workbench.subjects.worker.loop_calls import WITHDRAWN, Dispatcher
 from tests.contracts.clocks import SetClock
 from tests.fakes.stores import MemoryTaskQueue
 
@@ -38,7 +38,7 @@ class LastingWork:
 
 
 async def test_a_withdrawn_task_is_left_also_after_a_look_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent_workbench.subjects.worker.dispatcher_calls.LOOK_SECONDS", 0.001)
+    monkeypatch.setattr("agent_workbench.subjects.worker.loop_calls.RENEWAL_LOOK_SECONDS", 0.001)
     queue, looks = MemoryTaskQueue(SetClock()), 0
     await queue.put(QueuedTask("T-1", ""))
 

@@ -10,8 +10,7 @@ from agent_workbench.core.ids import SessionId
 from agent_workbench.core.ports.task_queue import QueuedTask, QueueState, TaskClaim
 from agent_workbench.core.session_request import SessionEnd
 from agent_workbench.core.workers import WorkerJob, WorkerLine
-from agent_workbench.subjects.worker.dispatcher_calls import TAKEN, Dispatcher
-from agent_workbench.subjects.worker.loop_calls import EMPTY, LoopParts, WorkerLoop, sum_up
+from agent_workbench.subjects.worker.loop_calls import EMPTY, TAKEN, Dispatcher, LoopParts, WorkerLoop, sum_up
 from agent_workbench.subjects.worker.outage_calls import Outages, Pauses, pause_seconds
 from agent_workbench.subjects.worker.parked_task_calls import RefusedFiles, WorkerLog
 from agent_workbench.subjects.worker.schedule import parse_schedule

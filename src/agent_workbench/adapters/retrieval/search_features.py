@@ -17,9 +17,8 @@ from agent_workbench.adapters.retrieval.index.view import IndexView
 from agent_workbench.adapters.retrieval.search_query import ParsedQuery, PathLookup
 from agent_workbench.core.repo.retrieval import Completion, SignalKind
 from agent_workbench.ranking.bm25 import Bm25
-from agent_workbench.ranking.hits import ScoreKind, ScoreRequest
-from agent_workbench.ranking.postings_reader import IndexPart
-from agent_workbench.ranking.stems import count_stems, stem
+from agent_workbench.ranking.postings_reader import IndexPart, ScoreKind, ScoreRequest
+from agent_workbench.ranking.tokens import count_stems, stem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,8 +9,7 @@ from msgspec import Struct
 
 from agent_workbench.adapters.retrieval.commit_index import without_trailers
 from agent_workbench.core.repo.retrieval import CodeQuery
-from agent_workbench.ranking.stems import stem
-from agent_workbench.ranking.tokens import STOP_WORDS, split_identifiers
+from agent_workbench.ranking.tokens import STOP_WORDS, split_identifiers, stem
 
 # A query holds a description and the output of failing tests; repetition there does not mean importance.
 _MAX_CHARS = 40_000

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from agent_workbench.api.sessions.event_feed import wait_of
+from agent_workbench.api.sessions.session_handle import wait_of
 from agent_workbench.core.custom_prompts import CustomPrompt
 from agent_workbench.core.errors import ModelError, UsageError
 from agent_workbench.core.events import ActionResult, UserSaid

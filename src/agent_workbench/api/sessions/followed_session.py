@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from agent_workbench.api.sessions.event_feed import EventFeed, UpdateFeed
 from agent_workbench.api.sessions.offered_notes import settle_notes
-from agent_workbench.api.sessions.session_handle import LocalSession
+from agent_workbench.api.sessions.session_handle import EventFeed, LocalSession, UpdateFeed
 from agent_workbench.api.trusted_repo import trusted_repo
 from agent_workbench.core.errors import WorkbenchError, error_text
 from agent_workbench.core.extras import needed_subject

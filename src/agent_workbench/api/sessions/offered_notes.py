@@ -71,7 +71,7 @@ async def settle_offer(session: "SessionContext") -> ActionFinished | None:
 
 async def open_notes(repo: "RepoContext", query: SessionQuery) -> "tuple[SessionContext, Recorder]":
     """Open a session in which notes are offered, with what the repository is trusted for."""
-    from agent_workbench.api.sessions.event_feed import EventFeed
+    from agent_workbench.api.sessions.session_handle import EventFeed
     from agent_workbench.api.sessions.session_opening import open_session
     from agent_workbench.engine.runtime.publisher import UpdatePublisher
 

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.api.screen_services import tell_parked
-from agent_workbench.api.sessions.event_feed import EventFeed, UpdateFeed
-from agent_workbench.api.sessions.session_handle import LocalSession
+from agent_workbench.api.sessions.session_handle import EventFeed, LocalSession, UpdateFeed
 from agent_workbench.api.sessions.session_opening import AttendedRepo, open_session, replayed_session
 from agent_workbench.api.trusted_repo import require_trust, trusted_repo
 from agent_workbench.bootstrap.repo_context import RepoContext, Say, find_repo

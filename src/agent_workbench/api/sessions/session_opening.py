@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from agent_workbench.api.sessions.event_feed import EventFeed, UpdateFeed
-from agent_workbench.api.sessions.session_handle import LocalSession
+from agent_workbench.api.sessions.session_handle import EventFeed, LocalSession, UpdateFeed
 from agent_workbench.bootstrap.commands import command_shell, held_credentials
 from agent_workbench.bootstrap.repo_context import RepoContext, Say
 from agent_workbench.bootstrap.stores import system_clock

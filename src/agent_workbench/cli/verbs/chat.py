@@ -36,8 +36,7 @@ from agent_workbench.core.text.mentions import mention_of
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, sanitize_whole
 from agent_workbench.core.tools.skill_tools import script_call
 from agent_workbench.core.tools.spec import ToolSpec
-from agent_workbench.views.gate.notes import call_notes
-from agent_workbench.views.gate.playbook_proposal import script_notes
+from agent_workbench.views.gate.notes import call_notes, script_notes
 
 if TYPE_CHECKING:
     from agent_workbench.api.sessions.conversation import Conversation, Reply

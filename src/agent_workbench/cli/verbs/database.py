@@ -39,7 +39,7 @@ def migrate(options: argparse.Namespace) -> int:
 def check(options: argparse.Namespace) -> int:
     """Print the state; the exit code is 4 if something is missing, 1 if tasks do not count."""
     from agent_workbench.api.database import check_database
-    from agent_workbench.subjects.worker.fleet_view import database_lines
+    from agent_workbench.subjects.worker.view import database_lines
 
     report = asyncio.run(check_database(_invocation(), options.project))
     if options.json:

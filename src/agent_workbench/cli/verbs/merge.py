@@ -67,7 +67,7 @@ def _merge(invocation: Invocation, task: TaskId, method: MergeMethod | None) -> 
 
 def _open_pull_request(invocation: Invocation, task: TaskId) -> int:
     """Show the pull request, ask, and open it."""
-    from agent_workbench.subjects.forge.pull_request_calls import RepoPullRequests
+    from agent_workbench.subjects.forge.report_calls import RepoPullRequests
     from agent_workbench.views.gate.notes import pull_request_lines
 
     requests = RepoPullRequests(invocation)

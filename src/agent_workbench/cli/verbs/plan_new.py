@@ -98,7 +98,7 @@ def new_tasks(options: argparse.Namespace) -> int:
 
 
 def _print_document(asked: "PlanRequestState") -> None:
-    from agent_workbench.views.reports.plan_documents import proposed_plan_document
+    from agent_workbench.views.reports.json_documents import proposed_plan_document
 
     shown = asked.proposal or asked.approved
     if shown is None or shown.plan is None:
@@ -115,7 +115,7 @@ def _waiting_text(proposal: "Proposal") -> str:
 
 def _print_proposal(proposal: "Proposal") -> None:
     """Print the plan, what can begin at once before what waits."""
-    from agent_workbench.views.plan_estimates import ready_first, summary_text
+    from agent_workbench.views.plan import ready_first, summary_text
 
     plan = proposal.plan
     if plan is None:
@@ -132,7 +132,7 @@ def _print_proposal(proposal: "Proposal") -> None:
 
 
 def _print_task(task: "Task", plan: "ProposedPlan", proposal: "Proposal") -> None:
-    from agent_workbench.views.plan_estimates import estimate_text, labels_text
+    from agent_workbench.views.plan import estimate_text, labels_text
 
     estimate = next((each.estimate for each in plan.tasks if each.task.id == task.id), None)
     after = f"  (after {', '.join(task.depends_on)})" if task.depends_on else ""

@@ -1,8 +1,10 @@
-"""`agent rules`: list the approval rules in force, revoke one, check a policy, and explain what it would pass."""
+"""`agent rules`: list the approval rules in force, revoke one, check a policy, and show what it would pass."""
 
 import argparse
 import asyncio
 import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from msgspec import to_builtins
@@ -11,7 +13,15 @@ from agent_workbench.cli.options import add_verb, whole_number
 from agent_workbench.cli.output import say, say_aside, say_json
 from agent_workbench.core.approval_rules import RULE_SCOPE_LABELS, rule_words
 from agent_workbench.core.errors import ExitCode
+from agent_workbench.core.history.mode_approvals import PolicyTrial, TriedProposal
+from agent_workbench.core.plan import TaskOrigin
 from agent_workbench.core.session_request import Invocation
+from agent_workbench.core.text.amounts import counted_text
+from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.views.gate.proposal_views import describe
+
+SUBJECT_CHARS = 60
+FATES = ("pass", "refuse", "park")
 
 
 def configure(verb: argparse.ArgumentParser) -> None:
@@ -69,7 +79,6 @@ def check(options: argparse.Namespace) -> int:
 def explain(options: argparse.Namespace) -> int:
     """Print what the policy would pass, refuse and park of a task, tried on recorded sessions."""
     from agent_workbench.api.approvals import explain_task
-    from agent_workbench.views.reports.policy_trial import trial_document, trial_text
 
     trial = asyncio.run(explain_task(_invocation(options.policy), options.task))
     if options.json:
@@ -81,3 +90,63 @@ def explain(options: argparse.Namespace) -> int:
 
 def _invocation(policy: Path | None = None) -> Invocation:
     return Invocation(Path.cwd(), os.environ, {}, policy=policy)
+
+
+def trial_text(trial: PolicyTrial) -> str:
+    """Return the trial as lines for a person."""
+    return "\n".join(_lines(trial))
+
+
+def trial_document(trial: PolicyTrial) -> dict[str, object]:
+    """Return the trial as a JSON document."""
+    return {
+        "task": trial.task.id,
+        "origin": trial.task.origin.value,
+        "sandbox": trial.sandbox.holds,
+        "checks": _entry(trial.checks) if trial.checks is not None else None,
+        "similar": trial.similar,
+        "sessions": [
+            {"session": each.session, "tasks": list(each.tasks), "proposals": [_entry(one) for one in each.tried]}
+            for each in trial.sessions
+        ],
+    }
+
+
+def _entry(tried: TriedProposal) -> dict[str, object]:
+    proposal = tried.proposal
+    kind, subject, _ = describe(proposal)
+    return {
+        "id": proposal.id,
+        "kind": proposal.kind.value,
+        "about": f"{kind} {subject}".strip(),
+        "fate": tried.fate,
+        "why": tried.why,
+    }
+
+
+def _lines(trial: PolicyTrial) -> Iterator[str]:
+    task = trial.task
+    whose = "" if task.origin is TaskOrigin.LOCAL else f", not your own ({task.origin})"
+    yield sanitize_line(f"{task.id}{whose}: {task.description}", 200)
+    yield "a sandbox confines commands" if trial.sandbox.holds else f"no sandbox holds: {trial.sandbox.why}"
+    if trial.checks is not None:
+        yield "\nits checks:"
+        yield from _rows((trial.checks,))
+    if not trial.sessions:
+        yield "\nno session is recorded that the policy could be tried on"
+        return
+    of = f"tasks similar to {task.id}" if trial.similar else task.id
+    yield f"\ntried on {counted_text(len(trial.sessions), 'recorded session')} of {of}:"
+    for each in trial.sessions:
+        yield f"\n{each.session} ({', '.join(each.tasks)})"
+        yield from _rows(each.tried)
+    fates = Counter(one.fate for each in trial.sessions for one in each.tried)
+    yield "\n" + ", ".join(f"{fates[fate]} {fate}" for fate in FATES)
+
+
+def _rows(tried: Iterable[TriedProposal]) -> Iterator[str]:
+    """Yield a row for each kind of decision, in the order of the first; equal ones are counted."""
+    rows = Counter((each.fate, *describe(each.proposal)[:2], each.why) for each in tried)
+    for (fate, kind, subject, why), count in rows.items():
+        times = f" ({count} times)" if count > 1 else ""
+        yield f"  {fate:<6}  {kind}  {sanitize_line(subject, SUBJECT_CHARS)}{times}: {sanitize_line(why, 200)}"

@@ -1,25 +1,36 @@
-"""`agent sessions`: list, show and verify the sessions of a repository."""
+"""`agent sessions`: list, search, show, verify, resume, fork, compare and export the sessions of a repository."""
 
 import argparse
 import asyncio
 import os
+import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import to_builtins
 
-from agent_workbench.cli.options import add_verb, is_number
-from agent_workbench.cli.output import say, say_json
-from agent_workbench.cli.verbs import export as sessions_export
-from agent_workbench.cli.verbs import fork as sessions_made
-from agent_workbench.cli.verbs import record_search as sessions_search
-from agent_workbench.cli.verbs import resume as sessions_resume
+from agent_workbench.cli.options import add_model_flags, add_verb, event_number, is_number, overrides
+from agent_workbench.cli.output import say, say_document, say_json
+from agent_workbench.cli.verbs.run import add_policy_flags, add_print_flags, run_tasks, unattended_invocation
+from agent_workbench.cli.verbs.tui import check_terminal, open_workbench
 from agent_workbench.cli.verbs.verify import exit_code, say_proof
 from agent_workbench.core.errors import ExitCode, UsageError
-from agent_workbench.core.session_request import Invocation
+from agent_workbench.core.session_request import Invocation, SessionRequest
+from agent_workbench.core.text.sanitizer import sanitize_line
 
 if TYPE_CHECKING:
-    pass
+    from agent_workbench.api.session_queries import FoundInSession
+    from agent_workbench.cli.options import Verbs
+
+
+CLOSEST = 5
+
+HEADLESS = "--headless"
+
+SVG = "svg"
+FORMATS = ("markdown", "json", SVG)
+SIZE = (120, 40)
 
 
 def configure(verb: argparse.ArgumentParser) -> None:
@@ -44,16 +55,16 @@ def configure(verb: argparse.ArgumentParser) -> None:
 
     taking = add_verb(below, "take-over", "continue the sessions of a repository that is gone, in its copy", take_over)
     taking.add_argument("--leave", action="store_true", help="leave them where they are, and start without them")
-    sessions_resume.add(below)
-    sessions_made.add(below)
-    sessions_export.add(below)
-    sessions_search.add(below)
+    add_resume(below)
+    add_fork(below)
+    add_export(below)
+    add_search(below)
 
 
 def list_all(options: argparse.Namespace) -> int:
     """Print a line for each session."""
     from agent_workbench.api.session_queries import session_summaries
-    from agent_workbench.views.session_tree import view_sessions
+    from agent_workbench.views.sessions import view_sessions
 
     summaries = asyncio.run(session_summaries(Invocation(Path.cwd(), os.environ, {})))
     if not summaries:
@@ -133,3 +144,202 @@ def verify(options: argparse.Namespace) -> int:
         say_json({"proof": proof.proof, **to_builtins(proof)})
         return exit_code(proof.proof)
     return say_proof(proof.proof, journal_summary(proof), journal_proof_lines(proof))
+
+
+def add_fork(verbs: "Verbs") -> None:
+    """Add the verbs below `agent sessions`."""
+    forking = add_verb(verbs, "fork", "start a new session from any step of another one, which does not change", fork)
+    forking.add_argument("session", nargs="?", default="", help="its first or last letters (default: the newest)")
+    forking.add_argument(
+        "--at", metavar="SEQ", help="continue after this event (`agent sessions show` prints the numbers)"
+    )
+    forking.add_argument("--json", action="store_true", help="print the new session as a line of JSON")
+    comparing = add_verb(verbs, "compare", "compare two sessions, such as a fork and its parent", compare)
+    comparing.add_argument("first", metavar="A", help="its first or last letters")
+    comparing.add_argument("second", metavar="B", help="its first or last letters")
+    comparing.add_argument("--json", action="store_true", help="print the comparison as a line of JSON")
+
+
+def fork(options: argparse.Namespace) -> int:
+    """Fork a session and print how to continue the new one."""
+    from agent_workbench.api.session_fork import fork_session
+
+    invocation = Invocation(Path.cwd(), os.environ, {})
+    child, lines = asyncio.run(fork_session(invocation, options.session, event_number(options.at)))
+    if options.json:
+        say_json({"session": child})
+        return ExitCode.DONE
+    for line in lines:
+        say(line)
+    say(f"\nforked: {child}\ncontinue it with `agent tui --session {child}`")
+    return ExitCode.DONE
+
+
+def compare(options: argparse.Namespace) -> int:
+    """Print where two sessions diverge, their costs and outcomes, and the differences of their results."""
+    from agent_workbench.api.repo_sessions import compare_sessions
+    from agent_workbench.views.reports.comparison import file_lines, parting_line, result_line, table_lines
+
+    invocation = Invocation(Path.cwd(), os.environ, {})
+    comparison = asyncio.run(compare_sessions(invocation, options.first, options.second))
+    if options.json:
+        say_json(to_builtins(comparison))
+        return ExitCode.DONE
+    files = file_lines(comparison)
+    for line in (parting_line(comparison), "", *table_lines(comparison), *(("", *files) if files else ())):
+        say(line)
+    say(f"\n{result_line(comparison)}")
+    if comparison.diff:
+        say(comparison.diff.removesuffix("\n"))
+    return ExitCode.DONE
+
+
+def add_search(verbs: "Verbs") -> None:
+    """Add the verb below `agent sessions`."""
+    verb = add_verb(verbs, "search", "search the records of all sessions for words", search)
+    verb.add_argument("words", nargs="+", help="searched literally; case counts only if you use capitals")
+    verb.add_argument("--json", action="store_true", help="print a line of JSON for each match")
+
+
+def search(options: argparse.Namespace) -> int:
+    """Print the matching lines of each session; exit with 6 if a session could not be read."""
+    asked = " ".join(options.words)
+    if not asked.strip():
+        raise UsageError("the query is empty", advice="give words to search for")
+    return asyncio.run(_search(Invocation(Path.cwd(), os.environ, {}), asked, as_json=options.json))
+
+
+async def _search(invocation: Invocation, asked: str, *, as_json: bool) -> int:
+    from agent_workbench.api.session_queries import closest_sessions, search_sessions
+
+    count, exit_code = 0, ExitCode.DONE
+    async for each in search_sessions(invocation, asked):
+        if each.problem:
+            say(f"{each.session.id} was not searched: {each.problem}", to=sys.stderr)
+            exit_code = ExitCode.JOURNAL
+        else:
+            count += each.found.count
+            _tell(each, as_json=as_json)
+    if not count and not as_json:
+        say(f"no session contains “{sanitize_line(asked)}”")
+        if closest := await closest_sessions(invocation, asked, CLOSEST):
+            say("closest by its words:")
+        for session in closest:
+            say(f"  {session.id}  {sanitize_line(session.subject)}")
+    return exit_code
+
+
+def _tell(each: "FoundInSession", *, as_json: bool) -> None:
+    found = each.found
+    if as_json:
+        for match in found.matches:
+            told: dict[str, object] = {"session": each.session.id, "seq": match.seq, "time": match.time}
+            say_json(told | {"kind": match.kind, "line": match.line})
+        return
+    more = len(found.matches) < found.count
+    first = f", the first {len(found.matches):,} are shown" if more else ""
+    say(f"{each.session.id}  {found.count:,} line{'' if found.count == 1 else 's'}{first}")
+    for match in found.matches:
+        say(f"{match.seq:>6}  {match.time[11:19]}  {match.kind:<10}  {sanitize_line(match.line)}")
+
+
+def add_resume(verbs: "Verbs") -> None:
+    """Add the verb below `agent sessions`."""
+    verb = add_verb(verbs, "resume", "resume a session that stopped in a task", resume)
+    verb.add_argument(
+        "session", nargs="?", default="", help="its first or last letters (default: the newest that stopped)"
+    )
+    verb.add_argument(HEADLESS, action="store_true", help="continue unattended, as `agent run` does")
+    add_policy_flags(verb)
+    add_print_flags(verb)
+    add_model_flags(verb)
+
+
+def resume(options: argparse.Namespace) -> int:
+    """Open the workbench on the session, or continue its task unattended."""
+    from agent_workbench.api.session_queries import stopped_session
+    from agent_workbench.core.history.session_choice import SessionQuery
+
+    said = [name for name in ("yes", "commands", "policy", "unconfined", "json", "verbose") if getattr(options, name)]
+    if said and not options.headless:
+        raise UsageError(f"--{said[0]} is for an unattended session", advice=f"add {HEADLESS}")
+    if not options.headless:
+        check_terminal("agent sessions resume", f"{HEADLESS} continues without one")
+    session, task = asyncio.run(stopped_session(Invocation(Path.cwd(), os.environ, {}), options.session))
+    if options.headless:
+        query = SessionQuery(session, tasks=(task,))
+        return asyncio.run(
+            run_tasks(unattended_invocation(options), query, as_json=options.json, verbose=options.verbose)
+        )
+    return open_workbench(Invocation(Path.cwd(), os.environ, overrides(options)), SessionRequest(session=session))
+
+
+def add_export(verbs: "Verbs") -> None:
+    """Add the verb below `agent sessions`."""
+    verb = add_verb(verbs, "export", "export a session as markdown, JSON or pictures", export)
+    verb.add_argument("session", nargs="?", default="", help="its first or last letters (default: the newest)")
+    verb.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="default: markdown for a pull request")
+    verb.add_argument("--output", metavar="FILE", type=Path, help="a new file (default: standard output)")
+    verb.add_argument("--at", metavar="SEQ", help="svg: the screen after this event")
+    verb.add_argument("--size", metavar="WxH", help="svg: columns and rows of the screen (120x40)")
+    verb.add_argument("--gates", action="store_true", help="svg: a picture of each gate, into the folder --output")
+
+
+def export(options: argparse.Namespace) -> int:
+    """Print a session as a document, or write it to a file."""
+    invocation = Invocation(Path.cwd(), os.environ, {})
+    _check(options)
+    if options.gates:
+        return _export_gates(invocation, options)
+    document = asyncio.run(_document(invocation, options))
+    if options.output is None:
+        say_document(document)
+        return ExitCode.DONE
+    from agent_workbench.api.session_export import write_new
+
+    asyncio.run(write_new(options.output, document))
+    say(f"written to {options.output}", to=sys.stderr)
+    return ExitCode.DONE
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Raise `UsageError` for a flag that the format does not have."""
+    if options.format != SVG and (options.at is not None or options.size is not None):
+        raise UsageError(f"--at and --size are for pictures, not for {options.format}", advice="add --format svg")
+    if options.gates and (options.format != SVG or options.at is not None or options.output is None):
+        raise UsageError(
+            "--gates writes a picture of each gate into a folder",
+            advice="use --format svg --gates --output FOLDER, without --at",
+        )
+
+
+async def _document(invocation: Invocation, options: argparse.Namespace) -> str:
+    at, size = event_number(options.at), screen_size(options.size)
+    if options.format == SVG:
+        from agent_workbench.api.session_export import picture
+
+        return await picture(invocation, options.session, at, size)
+    from agent_workbench.api.session_export import ExportFormat, export_session
+
+    return await export_session(invocation, options.session, ExportFormat(options.format))
+
+
+def _export_gates(invocation: Invocation, options: argparse.Namespace) -> int:
+    from agent_workbench.api.session_export import write_gates
+
+    paths = asyncio.run(write_gates(invocation, options.session, screen_size(options.size), options.output))
+    for path in paths:
+        say(str(path))
+    if not paths:
+        say("the session has no gate with a diff, commit, merge or decision", to=sys.stderr)
+    return ExitCode.DONE
+
+
+def screen_size(said: str | None) -> tuple[int, int]:
+    """Return columns and rows, by default 120 and 40; raise `UsageError`."""
+    if said is None:
+        return SIZE
+    found = re.fullmatch(r"([0-9]{1,4})[x×]([0-9]{1,4})", said)
+    if found is None:
+        raise UsageError(f"{said!r} is not a size", advice="give columns and rows, such as 120x40")
+    return int(found[1]), int(found[2])

@@ -15,8 +15,7 @@ from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.core.task_estimates import Intent
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.subjects.audit.view import audit_entries, audit_line
-from agent_workbench.tui.keymap import Keymap, bindings
-from agent_workbench.tui.keys import Scope
+from agent_workbench.tui.keys import Keymap, Scope, bindings
 from agent_workbench.tui.screens.dialog import Dialog
 from agent_workbench.tui.widgets.bar import hint_line
 from agent_workbench.tui.widgets.entry_list import EntryList

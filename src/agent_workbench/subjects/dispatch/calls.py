@@ -31,8 +31,13 @@ from agent_workbench.subjects.dispatch.progress import (
     plan_progress,
     settled,
 )
-from agent_workbench.subjects.queue.wiring import DEFAULT_PROJECT, dispatched_definition, project_queue
-from agent_workbench.subjects.queue.worker_wiring import worker_files, worker_registry
+from agent_workbench.subjects.queue.wiring import (
+    DEFAULT_PROJECT,
+    dispatched_definition,
+    project_queue,
+    worker_files,
+    worker_registry,
+)
 
 if TYPE_CHECKING:
     from agent_workbench.bootstrap.repo_context import RepoContext
@@ -287,7 +292,7 @@ class LocalPlanWork:
 
     async def _record(self, opened: PlanQueue, *events: "PlanEvent") -> None:
         """Record events in a session of its own, so that the journal says who did what when."""
-        from agent_workbench.api.sessions.event_feed import EventFeed
+        from agent_workbench.api.sessions.session_handle import EventFeed
         from agent_workbench.api.sessions.session_opening import open_session
         from agent_workbench.core.events import Author, PlanRead, SessionLeft
         from agent_workbench.core.history.summaries import SessionQuery

@@ -16,8 +16,7 @@ from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.subjects.dispatch.preparation import Dispatch
 from agent_workbench.subjects.dispatch.progress import PlanProgress, PlanWork, TaskProgress, TaskState
 from agent_workbench.subjects.dispatch.view import GLYPHS, cost_text, dispatch_lines, notices, summary_line, why_text
-from agent_workbench.tui.keymap import Keymap, bindings
-from agent_workbench.tui.keys import Scope
+from agent_workbench.tui.keys import Keymap, Scope, bindings
 from agent_workbench.tui.screens.dialog import ConfirmDialog, Dialog
 from agent_workbench.tui.widgets.bar import hint_line
 from agent_workbench.tui.widgets.entry_list import EntryList

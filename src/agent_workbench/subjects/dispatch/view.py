@@ -11,8 +11,8 @@ from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.subjects.dispatch.preparation import Dispatch
 from agent_workbench.subjects.dispatch.progress import PlanProgress, TaskCost, TaskProgress, TaskState
 from agent_workbench.views.blocks import Tone
-from agent_workbench.views.plan_estimates import labels_text
-from agent_workbench.views.reports.plan_documents import estimate_document, task_labels
+from agent_workbench.views.plan import labels_text
+from agent_workbench.views.reports.json_documents import estimate_document, task_labels
 
 GLYPHS = {
     TaskState.PLANNED: ("○", Tone.DIM),

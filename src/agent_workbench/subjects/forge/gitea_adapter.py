@@ -8,16 +8,19 @@ from msgspec import Struct
 
 from agent_workbench.core.ports.forge import ForgeIssue
 from agent_workbench.core.settings.worker import ForgeSettings
-from agent_workbench.subjects.forge.answer_adapter import (
+from agent_workbench.subjects.forge.client_adapter import ApiAnswer, ForgeApi
+from agent_workbench.subjects.forge.http_adapter import (
+    CHANGED,
     AccountAnswer,
     CommentAnswer,
+    ForgeRoutes,
+    HttpForge,
     IssueAnswer,
     LabelAnswer,
     RowAnswer,
     Time,
+    as_issue,
 )
-from agent_workbench.subjects.forge.client_adapter import ApiAnswer, ForgeApi
-from agent_workbench.subjects.forge.http_adapter import CHANGED, ForgeRoutes, HttpForge, as_issue
 
 _LABEL_TYPES = {"label", 7}
 """Spellings of the event's type: older versions sent a number."""

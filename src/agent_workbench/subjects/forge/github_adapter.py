@@ -9,9 +9,17 @@ from msgspec import Struct
 from agent_workbench.core.errors import ForgeError
 from agent_workbench.core.ports.forge import ForgeIssue
 from agent_workbench.core.settings.worker import ForgeSettings, is_github_host
-from agent_workbench.subjects.forge.answer_adapter import IssueAnswer, LabelAnswer, RowAnswer, Time
 from agent_workbench.subjects.forge.client_adapter import ApiAnswer, ApiDialect, ForgeApi, NotFound
-from agent_workbench.subjects.forge.http_adapter import CHANGED, ForgeRoutes, HttpForge, as_issue
+from agent_workbench.subjects.forge.http_adapter import (
+    CHANGED,
+    ForgeRoutes,
+    HttpForge,
+    IssueAnswer,
+    LabelAnswer,
+    RowAnswer,
+    Time,
+    as_issue,
+)
 
 DIALECT = ApiDialect(
     scheme="Bearer",

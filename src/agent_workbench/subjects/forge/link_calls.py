@@ -1,4 +1,4 @@
-"""Connection of one repository to its forge, and the comments in which proposals wait there."""
+"""Connection of one repository to its forge, by the adapter that the settings name, and comments of proposals."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -7,20 +7,22 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from agent_workbench.api.trusted_repo import redactor_of
+from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.approval_rules import local_person_reason
 from agent_workbench.core.fold import fold_all
 from agent_workbench.subjects.forge.issues import issue_of
 from agent_workbench.subjects.forge.view import ProposalComment, proposal_comment
-from agent_workbench.subjects.forge.wiring import forge_lock, repo_forge
 
 if TYPE_CHECKING:
     from agent_workbench.bootstrap.repo_context import RepoContext
     from agent_workbench.core.ids import SessionId
     from agent_workbench.core.inbox import InboxItem
     from agent_workbench.core.plan import Task
-    from agent_workbench.core.ports.forge import ForgeComment
+    from agent_workbench.core.ports.forge import Forge, ForgeComment, ForgeRemote
     from agent_workbench.core.settings import Settings
+    from agent_workbench.core.settings.worker import ForgeSettings
     from agent_workbench.core.state.session_state import SessionState
+    from agent_workbench.system.locks import FileLock
 
 
 WAIT_SECONDS = 60.0
@@ -128,3 +130,33 @@ async def show_proposal(
     about = comments_about(comments, key)
     if not as_written(comments, key, text) and len(about) < MOST_SHOWN:
         await link.comment(issue, f"{key}:{len(about)}" if about else key, text)
+
+
+def repo_forge(repo: "RepoContext", settings: "ForgeSettings") -> "tuple[Forge, ForgeRemote]":
+    """Return the forge and its git repository; raise `ConfigError` if the token is missing. No request is sent."""
+    from agent_workbench.adapters.git.forge_push import ForgePush
+    from agent_workbench.core.settings.worker import ForgeKind
+    from agent_workbench.subjects.forge.gitea_adapter import GiteaForge
+    from agent_workbench.subjects.forge.github_adapter import GithubForge
+
+    name = settings.token_variable
+    token = repo.invocation.environ.get(name, "").strip()
+    if not token:
+        raise ConfigError(
+            f"the forge's token is missing: the variable {name} is empty",
+            advice="put the token into it, or name another variable in forge.token_env",
+        )
+    address = f"{settings.url.rstrip('/')}/{settings.repo}.git"
+    forge = GithubForge if settings.software is ForgeKind.GITHUB else GiteaForge
+    return forge.at(settings, token), ForgePush(repo.root, address, token)
+
+
+def forge_lock(repo: "RepoContext") -> "FileLock":
+    """Return the lock of whoever talks to the forge for this repository: one at a time. Blocks."""
+    from agent_workbench.system.atomic_files import make_directories
+    from agent_workbench.system.locks import FileLock, describe_holder
+    from agent_workbench.system.user_dirs import repo_key, state_dir
+
+    folder = state_dir() / "forge"
+    make_directories(folder)
+    return FileLock(folder / f"{repo_key(str(repo.root))}.lock", describe_holder())

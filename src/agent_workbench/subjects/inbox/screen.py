@@ -12,8 +12,7 @@ from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.subjects.inbox.view import InboxRow, view_inbox
-from agent_workbench.tui.keymap import Keymap, bindings
-from agent_workbench.tui.keys import Scope
+from agent_workbench.tui.keys import Keymap, Scope, bindings
 from agent_workbench.tui.screens.dialog import Dialog
 from agent_workbench.tui.widgets.bar import hint_line
 from agent_workbench.tui.widgets.entry_list import EntryList

@@ -21,8 +21,8 @@ from agent_workbench.core.knowledge import (
     read_head,
 )
 from agent_workbench.core.repo.retrieval import Signal, SignalKind
-from agent_workbench.ranking.changing_collection import ChangingCollection, TextHit
-from agent_workbench.ranking.stems import count_stems
+from agent_workbench.ranking.small_collections import ChangingCollection, TextHit
+from agent_workbench.ranking.tokens import count_stems
 from agent_workbench.system.atomic_files import storage_error
 from agent_workbench.system.folder_trees import NotRegularError, open_regular
 from agent_workbench.system.folder_watch import FolderWatch, WatchLost

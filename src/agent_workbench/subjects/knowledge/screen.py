@@ -13,13 +13,12 @@ from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
-from agent_workbench.tui.keymap import Keymap, bindings
-from agent_workbench.tui.keys import Scope
+from agent_workbench.tui.keys import Keymap, Scope, bindings
 from agent_workbench.tui.screens.dialog import Dialog
 from agent_workbench.tui.widgets.bar import hint_line
 from agent_workbench.tui.widgets.entry_list import EntryList
 from agent_workbench.views.blocks import Block, Entry, Tone
-from agent_workbench.views.session_tabs import read_only_reason
+from agent_workbench.views.sessions import read_only_reason
 
 MOST_CHARS = 400
 TEXT_CHARS = 100_000

@@ -114,8 +114,8 @@ async def add_server(invocation: Invocation, name: str, entry: "ToolServerSettin
     """
     from agent_workbench.bootstrap.repo_context import find_repo
     from agent_workbench.config.own_settings import OWN_FILE
-    from agent_workbench.config.server_entries import add_server as add
     from agent_workbench.config.settings_loader import FILE
+    from agent_workbench.config.tool_servers import add_server as add
     from agent_workbench.system.user_dirs import config_dir
 
     folder, file = ((await find_repo(invocation)).root, FILE) if for_repo else (config_dir(), OWN_FILE)

@@ -12,8 +12,7 @@ from agent_workbench.core.local_models import FoundServer, ListedModel, ModelSta
 from agent_workbench.core.outcomes import Accepted, ModelsListed, Outcome, Refused
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
-from agent_workbench.tui.keymap import Keymap, bindings
-from agent_workbench.tui.keys import Scope
+from agent_workbench.tui.keys import Keymap, Scope, bindings
 from agent_workbench.tui.screens.dialog import Dialog
 from agent_workbench.tui.widgets.bar import hint_line
 from agent_workbench.tui.widgets.entry_list import EntryList

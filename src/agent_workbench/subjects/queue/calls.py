@@ -31,8 +31,8 @@ from agent_workbench.subjects.queue.wiring import (
     project_queue,
     read_definition,
     render_definition,
+    worker_registry,
 )
-from agent_workbench.subjects.queue.worker_wiring import worker_registry
 
 if TYPE_CHECKING:
     from agent_workbench.adapters.plans.queued_task import QueueFile

@@ -32,8 +32,9 @@ from agent_workbench.subjects.queue.files_adapter import (
     stem_of,
     stored_name,
 )
-from agent_workbench.subjects.queue.records_adapter import QueueRecord, QueueRecords
-from agent_workbench.subjects.queue.waiting_tasks_adapter import (
+from agent_workbench.subjects.queue.records_adapter import (
+    QueueRecord,
+    QueueRecords,
     ReadFacts,
     TrackedNames,
     WaitingTasks,

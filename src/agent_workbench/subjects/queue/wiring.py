@@ -1,4 +1,4 @@
-"""Wiring of the queue of tasks from outside, its definitions, and the plans of the sessions that work on them."""
+"""Wiring of the queue, its definitions and plans, and of the workers that share it."""
 
 import asyncio
 import os
@@ -8,18 +8,22 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from agent_workbench.bootstrap.database import repository_key, shared_database
 from agent_workbench.core.errors import DatabaseDownError, PlanError, StorageError, UsageError
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.plan import QUEUE_FOLDER, is_queued
 
-if TYPE_CHECKING:  # loaded by the verbs that need them
-    from collections.abc import Sequence
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
 
+    from agent_workbench.adapters.llama_cpp.spending_ledger import SpendingLedger
     from agent_workbench.adapters.plans.queued_task import QueueFile
     from agent_workbench.bootstrap.repo_context import RepoContext
+    from agent_workbench.core.events import ModelAnswered
     from agent_workbench.core.history.summaries import SessionSummary
     from agent_workbench.core.plan import Task, TaskOrigin
     from agent_workbench.core.ports.repo_files import Plans
+    from agent_workbench.core.ports.shared_state import WorkerRegistry
     from agent_workbench.core.ports.task_queue import ProjectQueue, QueuedTask
     from agent_workbench.core.settings import Settings
     from agent_workbench.core.skills import SkillEntry
@@ -27,10 +31,15 @@ if TYPE_CHECKING:  # loaded by the verbs that need them
     from agent_workbench.core.task_estimates import Needs
     from agent_workbench.subjects.queue.folder_adapter import FolderQueue
     from agent_workbench.subjects.queue.plan_adapter import QueuedPlan
-    from agent_workbench.subjects.queue.waiting_tasks_adapter import TaskFacts
+    from agent_workbench.subjects.queue.records_adapter import TaskFacts
+    from agent_workbench.subjects.queue.worker_files_adapter import ReportOutbox, WorkerFiles
+
 
 DEFAULT_PROJECT = "default"
 _PROJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
+
+EMBEDDED = "embedded llama.cpp"
+"""Endpoint that answers of our own server for a model file have."""
 
 
 async def project_queue(
@@ -151,7 +160,7 @@ def read_definition(
 def definition_facts(text: str, name: str) -> "TaskFacts":
     """Return what the queue of a folder reads of a definition; raise `PlanError`."""
     from agent_workbench.core.plan import TaskOrigin
-    from agent_workbench.subjects.queue.waiting_tasks_adapter import TaskFacts
+    from agent_workbench.subjects.queue.records_adapter import TaskFacts
 
     read = read_definition(text, TaskOrigin.LOCAL, name)
     return TaskFacts(read.priority, read.task.depends_on, read.task.id, read.sets_id)
@@ -237,3 +246,56 @@ async def is_withdrawn(repo: "RepoContext", settings: "Settings", summary: "Sess
         return await queue.withdrew(path.stem, summary.id)
     except (UsageError, DatabaseDownError):
         return False
+
+
+def worker_files(repo: "RepoContext", project: str) -> "WorkerFiles":
+    """Return the states of the living workers of a project."""
+    from agent_workbench.subjects.queue.worker_files_adapter import WorkerFiles
+    from agent_workbench.system.user_dirs import repo_key, state_dir
+
+    return WorkerFiles(state_dir() / "workers" / repo_key(str(repo.root)) / project)
+
+
+def report_outbox(repo: "RepoContext", project: str) -> "ReportOutbox":
+    """Return the results of a project's tasks that are still to be reported."""
+    from agent_workbench.subjects.queue.worker_files_adapter import ReportOutbox
+    from agent_workbench.system.user_dirs import repo_key, state_dir
+
+    return ReportOutbox(state_dir() / "reports" / repo_key(str(repo.root)) / project)
+
+
+def spending() -> "SpendingLedger":
+    """Return the ledger of what paid endpoints cost each day."""
+    from agent_workbench.adapters.llama_cpp.spending_ledger import SpendingLedger
+    from agent_workbench.system.user_dirs import state_dir
+
+    return SpendingLedger(state_dir())
+
+
+def task_commits(repo: "RepoContext", settings: "Settings") -> "Callable[[TaskId], Awaitable[str]] | None":
+    """Return what tells the commit that the git remote has of a task; None without a remote."""
+    from agent_workbench.bootstrap.database import session_refs
+
+    return session_refs(repo, settings).task_commit if settings.database.remote else None
+
+
+async def worker_registry(repo: "RepoContext", settings: "Settings", project: str) -> "WorkerRegistry":
+    """Return the registered workers of a project's queue in the shared database; raise `ConfigError`, `RepoError`."""
+    from agent_workbench.adapters.database.registry import DatabaseRegistry
+
+    return DatabaseRegistry(shared_database(repo, settings.database), await repository_key(repo), project)
+
+
+async def worker_names(repo: "RepoContext", project: str) -> "WorkerFiles":
+    """Return the names that living workers of this machine have in a project's queue, of whichever clone they are."""
+    from agent_workbench.subjects.queue.worker_files_adapter import WorkerFiles
+    from agent_workbench.system.user_dirs import state_dir
+
+    return WorkerFiles(state_dir() / "workers" / await repository_key(repo) / project)
+
+
+def recorded_answers(repo: "RepoContext", settings: "Settings") -> "Sequence[ModelAnswered]":
+    """Return the answers of models in this repository's newest sessions, the oldest first. Blocks."""
+    from agent_workbench.adapters.journal.past_events import past_answers
+
+    return tuple(past_answers(repo.sessions_dir(settings)))[::-1]

@@ -147,7 +147,7 @@ async def _run_script(repo: RepoContext, settings: "Settings", arguments: str) -
 
 
 async def _open_calls(repo: RepoContext, query: SessionQuery) -> "tuple[SessionContext, Recorder]":
-    from agent_workbench.api.sessions.event_feed import EventFeed
+    from agent_workbench.api.sessions.session_handle import EventFeed
     from agent_workbench.api.sessions.session_opening import open_session
     from agent_workbench.engine.runtime.publisher import UpdatePublisher
 

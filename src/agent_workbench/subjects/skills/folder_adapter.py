@@ -23,8 +23,8 @@ from agent_workbench.core.skills import (
     check_named,
 )
 from agent_workbench.core.text.sanitizer import sanitize_whole, without_chat_markers
-from agent_workbench.ranking.small_collection import SmallCollection
-from agent_workbench.ranking.stems import count_stems
+from agent_workbench.ranking.small_collections import SmallCollection
+from agent_workbench.ranking.tokens import count_stems
 from agent_workbench.subjects.skills.front_matter_adapter import ParsedSkill, is_skill_name, parse_skill
 from agent_workbench.system.repo_files import read_inside, resolve_inside
 from agent_workbench.system.user_dirs import packaged_folder

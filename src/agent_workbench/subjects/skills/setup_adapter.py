@@ -16,11 +16,12 @@ from agent_workbench.core.text.amounts import counted_text
 from agent_workbench.subjects.skills.environment_adapter import (
     COMPLETE,
     OwnEnvironment,
+    Requirements,
     SkillEnvironments,
     interpreter,
     own_environment,
+    read_requirements,
 )
-from agent_workbench.subjects.skills.requirements_adapter import Requirements, read_requirements
 from agent_workbench.system.atomic_files import make_directories, storage_error
 from agent_workbench.system.folder_trees import remove_tree
 from agent_workbench.system.locks import FileLock, describe_holder

@@ -34,7 +34,7 @@ from agent_workbench.core.task_result import ENDS, TaskResult
 from agent_workbench.core.workers import WorkerJob
 from agent_workbench.subjects.audit.calls import share_audit
 from agent_workbench.subjects.queue.wiring import queued_plan, read_definition
-from agent_workbench.subjects.worker.dispatcher_calls import LEASE_SECONDS, TAKEN
+from agent_workbench.subjects.worker.loop_calls import LEASE_SECONDS, TAKEN
 from agent_workbench.subjects.worker.outage_calls import Cause, Outages
 from agent_workbench.subjects.worker.parked_task_calls import WorkerLog
 from agent_workbench.subjects.worker.report_calls import TaskReports

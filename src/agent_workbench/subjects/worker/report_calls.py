@@ -13,7 +13,7 @@ from agent_workbench.core.task_result import TaskResult
 from agent_workbench.subjects.worker.parked_task_calls import WorkerLog
 
 if TYPE_CHECKING:  # loaded by the worker alone
-    from agent_workbench.subjects.queue.outbox_adapter import ReportOutbox
+    from agent_workbench.subjects.queue.worker_files_adapter import ReportOutbox
 
 
 class Reporter(Protocol):

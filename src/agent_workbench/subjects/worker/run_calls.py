@@ -1,4 +1,4 @@
-"""A worker on one queue: it joins the fleet, claims tasks, and does each in a session of its own."""
+"""A worker on one queue: it joins the fleet, claims tasks, does each in a session of its own, and tells hooks."""
 
 import asyncio
 import contextlib
@@ -15,31 +15,30 @@ from msgspec import Struct
 
 from agent_workbench.api.sessions.session_host import LocalSessionHost
 from agent_workbench.api.trusted_repo import redactor_of, require_trust
+from agent_workbench.bootstrap.repo_context import RepoContext
 from agent_workbench.bootstrap.stores import system_clock
 from agent_workbench.core.diagnostics import endpoint_lines
 from agent_workbench.core.errors import ExitCode, StorageError, WorkbenchError, error_text
+from agent_workbench.core.hook_document import bare_document
 from agent_workbench.core.session_request import Invocation, SessionEnd
+from agent_workbench.core.settings.hooks import HookPoint
 from agent_workbench.core.settings.models import SHORT_FORM
 from agent_workbench.core.workers import WorkerRecord, WorkerState
 from agent_workbench.subjects.inbox.wiring import repo_decisions
-from agent_workbench.subjects.worker.membership_calls import Membership, MembershipParts
+from agent_workbench.subjects.worker.membership_calls import Membership, MembershipParts, ServedModels, WorkerEndpoint
 from agent_workbench.subjects.worker.outage_calls import Outages, Pauses, Sleep
 from agent_workbench.subjects.worker.parked_task_calls import ParkedTasks, RefusedFiles, WorkerLog, WriteLine
 from agent_workbench.subjects.worker.schedule import Schedule
-from agent_workbench.subjects.worker.served_model_calls import ServedModels, WorkerEndpoint
 
 if TYPE_CHECKING:
-    from agent_workbench.bootstrap.repo_context import RepoContext
     from agent_workbench.core.events import SessionConfigured
     from agent_workbench.core.ports.machine import Clock
     from agent_workbench.core.ports.task_queue import ProjectQueue
     from agent_workbench.core.settings import Settings
     from agent_workbench.subjects.forge.report_calls import Reports
-    from agent_workbench.subjects.forge.watch_calls import ForgeWatch
+    from agent_workbench.subjects.forge.round_calls import ForgeWatch
     from agent_workbench.subjects.queue.worker_files_adapter import WorkerFiles
-    from agent_workbench.subjects.worker.dispatcher_calls import Dispatcher
-    from agent_workbench.subjects.worker.loop_calls import WorkerLoop
-    from agent_workbench.subjects.worker.parked_task_calls import ParkedTasks, RefusedFiles
+    from agent_workbench.subjects.worker.loop_calls import Dispatcher, WorkerLoop
 
 
 DEFAULT_PROJECT = "default"
@@ -127,8 +126,8 @@ class WorkerRun:
             await repo.shared.close()
 
     async def _work(self, repo: "RepoContext", settings: "Settings", queue: "ProjectQueue") -> SessionEnd:
-        from agent_workbench.subjects.forge.watch_calls import beside
-        from agent_workbench.subjects.queue.worker_wiring import worker_files
+        from agent_workbench.subjects.forge.round_calls import beside
+        from agent_workbench.subjects.queue.wiring import worker_files
 
         self._files = await asyncio.to_thread(worker_files, repo, self._project)
         await asyncio.to_thread(self._files.begin, self._name)
@@ -153,9 +152,8 @@ class WorkerRun:
 
     async def _watch(self, repo: "RepoContext", settings: "Settings", queue: "ProjectQueue") -> "ForgeWatch | None":
         """Return the looks at the forge beside the work, None without a forge."""
-        from agent_workbench.subjects.forge.round_calls import repo_rounds
-        from agent_workbench.subjects.forge.watch_calls import ForgeWatch
-        from agent_workbench.subjects.queue.worker_wiring import report_outbox
+        from agent_workbench.subjects.forge.round_calls import ForgeWatch, repo_rounds
+        from agent_workbench.subjects.queue.wiring import report_outbox
         from agent_workbench.subjects.worker.report_calls import TaskReports
 
         rounds, log = await repo_rounds(repo, settings, queue), self._log_of_worker()
@@ -172,15 +170,17 @@ class WorkerRun:
         from agent_workbench.api.approvals import policy_in_force
         from agent_workbench.subjects.forge.report_calls import repo_reports
         from agent_workbench.subjects.inbox.calls import repo_inbox
-        from agent_workbench.subjects.queue.worker_wiring import report_outbox, task_commits
+        from agent_workbench.subjects.queue.wiring import report_outbox, task_commits
         from agent_workbench.subjects.worker.claimed_task_calls import ClaimedTask, WorkerContext
-        from agent_workbench.subjects.worker.dispatcher_calls import (
+        from agent_workbench.subjects.worker.loop_calls import (
             LEASE_SECONDS,
             MORE_BEGUN,
             SHARED_LEASE_SECONDS,
+            THOROUGH_SECONDS,
             Dispatcher,
+            LoopParts,
+            WorkerLoop,
         )
-        from agent_workbench.subjects.worker.loop_calls import THOROUGH_SECONDS, LoopParts, WorkerLoop
         from agent_workbench.subjects.worker.report_calls import TaskReports
 
         log, membership = self._log_of_worker(), self._membership
@@ -270,7 +270,6 @@ async def _check_and_resume(queue: "ProjectQueue", parked: "ParkedTasks", policy
 
 async def _tell_hooks(repo: "RepoContext", settings: "Settings", name: str, reason: str) -> str:
     """Tell the hooks of a file that is no task; return what went wrong."""
-    from agent_workbench.subjects.hooks_calls import tell_hooks
     from agent_workbench.core.settings.extensions import HookPoint
 
     redact = redactor_of(repo.invocation, settings).redact
@@ -297,7 +296,7 @@ async def enter_fleet(repo: "RepoContext", settings: "Settings", project: str, e
     """
     from agent_workbench.bootstrap.database import machine_name
     from agent_workbench.bootstrap.shared_resources import local_machine
-    from agent_workbench.subjects.queue.worker_wiring import recorded_answers, worker_names, worker_registry
+    from agent_workbench.subjects.queue.wiring import recorded_answers, worker_names, worker_registry
 
     names = await worker_names(repo, project)
     name = await asyncio.to_thread(names.take_name, machine_name(settings))
@@ -316,7 +315,7 @@ async def enter_fleet(repo: "RepoContext", settings: "Settings", project: str, e
 
 def worker_endpoints(settings: "Settings", environ: Mapping[str, str]) -> Iterator[WorkerEndpoint]:
     """Yield the endpoints of all roles that this machine could use; those without their key or file are left out."""
-    from agent_workbench.subjects.queue.worker_wiring import EMBEDDED
+    from agent_workbench.subjects.queue.wiring import EMBEDDED
 
     for line in {each.name: each for each in endpoint_lines(settings, environ)}.values():
         is_file = not line.where.startswith(("http://", "https://"))
@@ -329,3 +328,20 @@ def worker_endpoints(settings: "Settings", environ: Mapping[str, str]) -> Iterat
         elif Path(line.where).expanduser().is_file():
             label = EMBEDDED if line.name == SHORT_FORM else f"{line.name} ({EMBEDDED})"
             yield WorkerEndpoint(line.name, label, Path(line.where).name)
+
+
+async def tell_hooks(repo: RepoContext, point: HookPoint, task: str, reason: str) -> str:
+    """Run the hooks in force at `point`, beside each other and to their ends; return what went wrong, else nothing."""
+    try:
+        trusted = await asyncio.to_thread(repo.is_trusted)
+        settings = await asyncio.to_thread(lambda: repo.settings(trusted=trusted))
+        named = [name for name, hook in settings.hooks if point in hook.events]
+        if not named:
+            return ""
+        hooks = await asyncio.to_thread(repo.hooks, settings)
+    except WorkbenchError as error:
+        return f"no hook was told of {point}: {error_text(error)}"
+    documents = [bare_document(point, name, str(repo.root), task, reason) for name in named]
+    runs = (hooks.run(name, point, said.text, "") for name, said in zip(named, documents, strict=True))
+    ended = zip(named, await asyncio.gather(*runs), strict=True)
+    return "; ".join(f"hook {name} failed at {point}: {each.failure}" for name, each in ended if each.failure)

@@ -16,8 +16,14 @@ from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.workers import ParkedTask, RunningTask, WorkerReport
 from agent_workbench.subjects.inbox.calls import repo_inbox
 from agent_workbench.subjects.inbox.view import view_inbox
-from agent_workbench.subjects.queue.wiring import in_database, project_queue, queue_folder
-from agent_workbench.subjects.queue.worker_wiring import spending, worker_files, worker_registry
+from agent_workbench.subjects.queue.wiring import (
+    in_database,
+    project_queue,
+    queue_folder,
+    spending,
+    worker_files,
+    worker_registry,
+)
 from agent_workbench.subjects.worker.run_calls import DEFAULT_PROJECT, check_exists
 
 if TYPE_CHECKING:

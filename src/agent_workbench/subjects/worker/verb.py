@@ -1,20 +1,26 @@
-"""`agent worker`: unattended tasks from a queue, their status, the forge, and the registered workers."""
+"""`agent worker`: unattended tasks from a queue, their log and status, the forge, and the registered workers."""
 
 import argparse
 import asyncio
+import json
 import os
 import signal
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from msgspec import to_builtins
 
 from agent_workbench.cli.options import add_model_flags, add_verb, whole_number
-from agent_workbench.cli.output import say, say_aside, say_json, say_last
-from agent_workbench.core.errors import ExitCode, UsageError
+from agent_workbench.cli.output import drop_output, say, say_aside, say_json, say_last
+from agent_workbench.core.errors import ExitCode, StorageError, UsageError
 from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.settings.worker import MOST_JOBS
+from agent_workbench.core.text.amounts import quoted
+from agent_workbench.core.text.sanitizer import sanitize_line
+from agent_workbench.core.workers import LogLevel, WorkerLine
 from agent_workbench.subjects.queue.verb import (
     add_place_flags,
     configure_add,
@@ -24,8 +30,6 @@ from agent_workbench.subjects.queue.verb import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from agent_workbench.cli.options import Verbs
     from agent_workbench.core.session_request import SessionEnd
     from agent_workbench.subjects.worker.run_calls import WorkerOptions
@@ -34,6 +38,9 @@ if TYPE_CHECKING:
 SUMMARY = "queue issues of the forge that have the label, and take up decisions in comments"
 
 LEVELS = ("debug", "info", "warning", "error")
+
+MOST_CHARS = 2_000
+_ORDER = tuple(LogLevel)
 
 
 def configure_withdraw(below: "Verbs") -> None:
@@ -132,7 +139,7 @@ def show(options: argparse.Namespace) -> int:
     from agent_workbench.core.task_estimates import Needs
     from agent_workbench.core.task_routing import able_workers, unmet_needs
     from agent_workbench.subjects.queue.calls import registered_fleet
-    from agent_workbench.subjects.worker.fleet_view import fleet_document, fleet_lines
+    from agent_workbench.subjects.worker.view import fleet_document, fleet_lines
 
     if options.min_vram is not None and not 0 < options.min_vram < float("inf"):
         raise UsageError(f"--min-vram {options.min_vram} is no amount", advice="name a number above 0")
@@ -214,7 +221,6 @@ def execute(options: argparse.Namespace) -> int:
 
 
 async def _work(options: argparse.Namespace, wanted: "WorkerOptions") -> int:
-    from agent_workbench.subjects.worker.log_verb import log_lines
     from agent_workbench.subjects.worker.run_calls import WorkerRun
 
     with log_lines(options.log_format, options.log_level or os.environ.get("LOG_LEVEL", ""), options.log_file) as log:
@@ -286,3 +292,75 @@ async def print_status(invocation: Invocation, options: argparse.Namespace) -> i
     else:
         say("\n".join(worker_lines(report, system_clock().now())))
     return ExitCode.DONE
+
+
+@contextmanager
+def log_lines(form: str, level: str, file: Path | None) -> Iterator[Callable[[WorkerLine], None]]:
+    """Yield a function that writes a line; raise `UsageError` for an unknown level, `StorageError` for the file."""
+    try:
+        least = LogLevel(level.strip().lower() or LogLevel.INFO)
+    except ValueError:
+        known = ", ".join(LogLevel)
+        raise UsageError(f"the log level {quoted(level)} is unknown", advice=f"LOG_LEVEL is one of {known}") from None
+    kept = _open(file) if file is not None else None
+    spell = _as_json if form == "json" else _as_text
+    try:
+        sinks = _Sinks(kept)
+        yield lambda line: sinks.write(spell(line)) if _ORDER.index(line.level) >= _ORDER.index(least) else None
+    finally:
+        if kept is not None:
+            kept.close()
+
+
+class _Sinks:
+    """Standard output and a file; the work goes on where one of them cannot be written."""
+
+    def __init__(self, file: TextIO | None) -> None:
+        self._file = file
+        self._file_fails = False
+
+    def write(self, line: str) -> None:
+        try:
+            print(line, flush=True)
+        except OSError:
+            drop_output()  # the reader has gone
+        if self._file is not None:
+            self._keep(line, self._file)
+
+    def _keep(self, line: str, file: TextIO) -> None:
+        try:
+            file.write(f"{line}\n")
+            file.flush()
+        except OSError as error:
+            if not self._file_fails:
+                say_aside(f"the log file cannot be written: {error.strerror}; the worker goes on without it")
+            self._file_fails = True
+        else:
+            self._file_fails = False
+
+
+def _open(path: Path) -> TextIO:
+    try:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+        return os.fdopen(os.open(path, flags, 0o600), "a", encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise StorageError(
+            f"the log file {path} cannot be opened: {error.strerror}", advice="name another file with --log-file"
+        ) from error
+
+
+def _as_text(line: WorkerLine) -> str:
+    named = " ".join(filter(None, (line.time[:19] + "Z", f"{line.level:<7}", line.task)))
+    return f"{named} {sanitize_line(line.text, MOST_CHARS)}"
+
+
+def _as_json(line: WorkerLine) -> str:
+    told = {
+        "time": line.time,
+        "level": line.level,
+        "event": line.event,
+        "task": line.task,
+        "session": line.session,
+        "text": sanitize_line(line.text, MOST_CHARS),
+    }
+    return json.dumps({name: value for name, value in told.items() if value}, ensure_ascii=True)

@@ -10,8 +10,7 @@ from rich.cells import cell_len
 from agent_workbench.tui.widgets.rows import cut_line
 from agent_workbench.views.blocks import Tone
 from agent_workbench.views.changed_words import similar_lines
-from agent_workbench.views.diff_document import DiffDocument, change_pairs, change_start, context_folds
-from agent_workbench.views.diff_lines import DiffLine
+from agent_workbench.views.diff_document import DiffDocument, DiffLine, change_pairs, change_start, context_folds
 
 LEAST_ROOM = 8
 SIGN_CELLS = 2

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from textual import events
 from textual.binding import Binding
 
-from agent_workbench.tui.keymap import bindings
-from agent_workbench.tui.keys import Scope
+from agent_workbench.tui.keys import Scope, bindings
 from agent_workbench.tui.panes.diff_cursor import DiffCursor
 from agent_workbench.tui.panes.diff_viewer import DiffViewer
 from agent_workbench.tui.panes.hunk_actions import HunkActions

@@ -5,11 +5,10 @@ from collections.abc import Callable, Collection, Coroutine
 from msgspec.structs import replace
 from rich.cells import cell_len
 
-from agent_workbench.tui.panes.diff_colours import DiffColours
 from agent_workbench.tui.panes.diff_layout import DiffLayout, LayoutOptions
-from agent_workbench.tui.panes.diff_rows import DiffRows
+from agent_workbench.tui.panes.diff_rows import DiffColours, DiffRows
+from agent_workbench.tui.widgets.colours import Tones
 from agent_workbench.tui.widgets.rows import Row
-from agent_workbench.tui.widgets.tones import Tones
 from agent_workbench.views.blocks import Tone
 from agent_workbench.views.diff_document import DiffDocument
 

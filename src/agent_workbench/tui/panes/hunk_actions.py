@@ -21,8 +21,7 @@ from agent_workbench.tui.panes.diff_rows import LEFT, PARTLY, TAKEN
 from agent_workbench.tui.panes.diff_viewer import DiffViewer, HunkEditWanted, ReasonWanted, SelectionChanged
 from agent_workbench.tui.widgets.rows import SIGNS
 from agent_workbench.views.blocks import Block, Tone
-from agent_workbench.views.diff_document import DiffDocument, DiffReader
-from agent_workbench.views.diff_lines import DiffLine
+from agent_workbench.views.diff_document import DiffDocument, DiffLine, DiffReader
 from agent_workbench.views.gate.proposal_views import DiffView
 
 FATES = {HunkFate.TAKEN: TAKEN, HunkFate.PARTLY: PARTLY, HunkFate.LEFT: LEFT}

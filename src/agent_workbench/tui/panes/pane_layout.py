@@ -5,8 +5,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from agent_workbench.tui.panes.plan import PlanPane
-from agent_workbench.tui.widgets.status_line import StatusLine
-from agent_workbench.tui.widgets.tab_strip import TabStrip
+from agent_workbench.tui.widgets.strips import StatusLine, TabStrip
 
 WIDE_CELLS = 120
 LEAST_CELLS = 60

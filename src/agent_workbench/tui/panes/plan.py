@@ -9,8 +9,7 @@ from msgspec.structs import replace
 from textual.message import Message
 
 from agent_workbench.core.ids import TaskId
-from agent_workbench.tui.keymap import bindings
-from agent_workbench.tui.keys import KEYS, Scope
+from agent_workbench.tui.keys import KEYS, Scope, bindings
 from agent_workbench.tui.panes.steps import SeenRows
 from agent_workbench.tui.widgets.entry_list import EntryList
 from agent_workbench.tui.widgets.rows import Row

@@ -12,32 +12,27 @@ from textual.widgets import Static
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.state.file_pieces import OfferedPieces, offered_pieces
 from agent_workbench.core.state.session_state import TaskRun
-from agent_workbench.tui.keymap import Keymap, bindings
-from agent_workbench.tui.keys import Scope
-from agent_workbench.tui.panes.advice import AdvicePane
-from agent_workbench.tui.panes.code import CodePane
+from agent_workbench.tui.keys import Keymap, Scope, bindings
 from agent_workbench.tui.panes.diff_pane import DiffPane
 from agent_workbench.tui.panes.pane_layout import PANES, PaneLayout
 from agent_workbench.tui.panes.plan import PlanPane, TaskSelected
-from agent_workbench.tui.panes.scratchpad import ScratchpadPane
+from agent_workbench.tui.panes.side_panes import AdvicePane, CodePane, ScratchpadPane
 from agent_workbench.tui.panes.steps import StepsPane
-from agent_workbench.tui.selectable_screen import SelectableScreen
 from agent_workbench.tui.widgets.bar import Bar
 from agent_workbench.tui.widgets.gate_bar import GateBar
 from agent_workbench.tui.widgets.replay_bar import ReplayBar
-from agent_workbench.tui.widgets.session_strip import SessionStrip
-from agent_workbench.tui.widgets.status_line import StatusLine
-from agent_workbench.tui.widgets.tab_strip import TabStrip
+from agent_workbench.tui.widgets.row_list import SelectableScreen
+from agent_workbench.tui.widgets.strips import SessionStrip, StatusLine, TabStrip
 from agent_workbench.views.code import shown_code_snapshots, view_code
 from agent_workbench.views.consultations import view_advice
 from agent_workbench.views.gate.diff_pane import view_diff
 from agent_workbench.views.gate.gate_bar import view_followed_gate, view_gate
 from agent_workbench.views.gate.proposed_plan import view_proposed_plan
-from agent_workbench.views.model_blocks import EDITS, split_answer
 from agent_workbench.views.plan import view_plan, view_scratchpad
 from agent_workbench.views.status import view_status
 from agent_workbench.views.timeline import view_replay
 from agent_workbench.views.transcript import transcript_snapshots, view_steps
+from agent_workbench.views.transcript_blocks import EDITS, split_answer
 
 if TYPE_CHECKING:
     from agent_workbench.core.ports.machine import Clock

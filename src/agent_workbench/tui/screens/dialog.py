@@ -16,10 +16,9 @@ from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line
-from agent_workbench.tui.selectable_screen import SelectableScreen
 from agent_workbench.tui.widgets.bar import hint_line
-from agent_workbench.tui.widgets.row_list import Readiness, queued_seconds
-from agent_workbench.views.session_tabs import read_only_reason
+from agent_workbench.tui.widgets.row_list import Readiness, SelectableScreen, queued_seconds
+from agent_workbench.views.sessions import read_only_reason
 
 Answer = TypeVar("Answer")
 

@@ -125,7 +125,7 @@ class RuleDialogs:
 
     def offer(self, waiting: Waiting) -> None:
         """Ask by which rule such proposals are approved from now on."""
-        from agent_workbench.tui.screens.rule_offer import RuleOfferDialog
+        from agent_workbench.tui.screens.rules import RuleOfferDialog
 
         window = self._window
         update = window.update_shown

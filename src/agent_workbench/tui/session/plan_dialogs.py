@@ -9,7 +9,7 @@ from agent_workbench.tui.session.record_dialogs import with_advice
 from agent_workbench.tui.session.window import SessionWindow, is_read_only
 from agent_workbench.views.gate.notes import pull_request_lines
 from agent_workbench.views.plan import TaskRow
-from agent_workbench.views.session_tabs import read_only_reason
+from agent_workbench.views.sessions import read_only_reason
 
 NO_FORGE = "a pull request cannot be opened here; `agent merge {} --pull-request` does it"
 OF_THE_PLAN = frozenset({PlanAction.NEW, PlanAction.EDIT_ALL, PlanAction.ASK})

@@ -8,7 +8,7 @@ from textual.notifications import SeverityLevel
 
 from agent_workbench.core.extras import missing_subject
 from agent_workbench.core.text.sanitizer import sanitize
-from agent_workbench.tui.keymap import Keymap
+from agent_workbench.tui.keys import Keymap
 from agent_workbench.tui.terminal_app import TerminalApp
 
 # Loaded before the first frame: types only.

@@ -4,12 +4,10 @@ from typing import Protocol, cast
 
 from agent_workbench.core.intents import AnswerQuestion
 from agent_workbench.core.live import PreflightQuestion, SessionUpdate
-from agent_workbench.tui.session.consult_dialogs import ConsultDialogs, KnowledgeDialogs
-from agent_workbench.tui.session.context_dialogs import ContextDialogs
+from agent_workbench.tui.session.context_dialogs import ConsultDialogs, ContextDialogs, KnowledgeDialogs
 from agent_workbench.tui.session.gate_dialogs import GateDialogs, InboxDialogs, RuleDialogs
 from agent_workbench.tui.session.plan_dialogs import PlanDialogs
-from agent_workbench.tui.session.record_dialogs import RecordDialogs
-from agent_workbench.tui.session.review_dialogs import HunkDialogs, ReviewDialogs
+from agent_workbench.tui.session.record_dialogs import HunkDialogs, RecordDialogs, ReviewDialogs
 from agent_workbench.tui.session.task_dialogs import TaskDialogs
 from agent_workbench.tui.session.window import SessionWindow, is_chat
 
@@ -58,7 +56,7 @@ class SessionDialogs:
 
     def take_tour(self) -> None:
         """Explain the workbench, page by page."""
-        from agent_workbench.tui.screens.tour import TourScreen
+        from agent_workbench.tui.screens.help import TourScreen
 
         self.tour_due = False
         self._window.push_screen(TourScreen(self._window.keymap))
@@ -66,7 +64,7 @@ class SessionDialogs:
 
     def _say_scripted(self) -> None:
         """Say in an open tour that the model's answers are scripted."""
-        from agent_workbench.tui.screens.tour import TourScreen
+        from agent_workbench.tui.screens.help import TourScreen
 
         screen, update = self._window.screen, self._window.update_shown
         model = update.state.model if update is not None and not update.live.awaits_model else None

@@ -3,21 +3,21 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
+from textual.app import App, SuspendNotSupported
 from textual.message import Message
+from textual.notifications import SeverityLevel
 
+from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.core.intents import Intent, Leave, StopAnswer
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.tui.bridge import carry_updates
-from agent_workbench.tui.external_editor import edit_outside
-from agent_workbench.tui.panes.advice import AdvicePane
-from agent_workbench.tui.panes.code import CodePane
 from agent_workbench.tui.panes.diff_viewer import HunkEditWanted, ReasonWanted
 from agent_workbench.tui.panes.plan import Requested
-from agent_workbench.tui.panes.scratchpad import ScratchpadPane
+from agent_workbench.tui.panes.side_panes import AdvicePane, CodePane, ScratchpadPane
 from agent_workbench.tui.panes.steps import StepsPane
 from agent_workbench.tui.panes.workbench_screen import WorkbenchScreen
 from agent_workbench.tui.session.session_app import SessionApp
@@ -25,16 +25,18 @@ from agent_workbench.tui.session.session_dialogs import SessionDialogs
 from agent_workbench.tui.session.window import SessionWindow, TabNavigation, UserDraft
 from agent_workbench.tui.widgets.gate_bar import GateBar
 from agent_workbench.tui.widgets.replay_bar import ReplayBar
-from agent_workbench.tui.widgets.session_strip import SessionStrip
-from agent_workbench.views.session_tabs import TabView, view_notification, view_tab
+from agent_workbench.tui.widgets.strips import SessionStrip
+from agent_workbench.views.sessions import TabView, view_notification, view_tab
 
 if TYPE_CHECKING:
-    from textual.notifications import SeverityLevel
     from textual.screen import Screen
 
     from agent_workbench.core.ports.session_host import SessionHandle
 
+
 Answer = TypeVar("Answer")
+
+Result = TypeVar("Result")
 
 
 class SessionScreen(WorkbenchScreen):
@@ -381,3 +383,30 @@ class SessionTab:
         from agent_workbench.tui.pictures import screen_lines, to_svg
 
         return to_svg(screen_lines(self._app), title)
+
+
+class ShowNotice(Protocol):
+    """Callback that shows a notice to the user."""
+
+    def __call__(self, text: str, severity: SeverityLevel = "information") -> None:
+        """Show a notice."""
+
+
+async def edit_outside(
+    app: App[Result], edit_text: Callable[[str, str], Awaitable[str]] | None, text: str, suffix: str, tell: ShowNotice
+) -> str | None:
+    """Return `text` as edited in an external editor; None if it cannot run.
+
+    The editor has the terminal meanwhile. The session continues and is drawn afterwards.
+    """
+    if edit_text is None:
+        tell("there is no editor here; e edits in the workbench", "warning")
+        return None
+    try:
+        with app.batch_update(), app.suspend():
+            return await edit_text(text, suffix)
+    except SuspendNotSupported:
+        tell("an editor cannot have this terminal; e edits in the workbench", "warning")
+    except WorkbenchError as error:
+        tell(f"{error}: {error.advice}" if error.advice else str(error), "warning")
+    return None

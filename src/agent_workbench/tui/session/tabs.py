@@ -1,10 +1,11 @@
-"""Tabs of the sessions, side by side: open, go to, and close them."""
+"""Tabs of the sessions, side by side: open, go to, and close them; and a watch of the sessions that no tab shows."""
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from agent_workbench.core.errors import WorkbenchError
-from agent_workbench.core.inbox import InboxFilter
+from agent_workbench.core.inbox import InboxFilter, InboxItem
 from agent_workbench.core.intents import Leave
 from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.core.text.sanitizer import sanitize_line
@@ -13,15 +14,20 @@ from agent_workbench.tui.session.session_app import SessionApp
 from agent_workbench.tui.session.session_tab import SessionTab
 
 if TYPE_CHECKING:
-    from agent_workbench.core.inbox import InboxItem
     from agent_workbench.core.live import SessionUpdate
     from agent_workbench.core.ports.session_host import SessionHandle
+
 
 MODE = "tab"
 """First word of the modes of tabs; a number follows."""
 NOTHING_ELSE = "nothing else waits for you"
 ONE_ONLY = "there is one session here; {key} opens another beside it"
 TOO_LATE = "the screen was closed before it was opened"
+
+LOOK_SECONDS, MOST_SECONDS = 10.0, 60.0
+SHARE = 200
+"""Least ratio of the time between two looks to that of a look, up to `MOST_SECONDS`: many sessions are looked at less
+often."""
 
 
 class Tabs:
@@ -206,3 +212,52 @@ class Tabs:
         """Show the states of all sessions in the tab in front."""
         if self._all:
             self.front.workbench.show_tabs([tab.view for tab in self._all], self._all.index(self.front))
+
+
+def inbox_summary(items: Sequence[InboxItem]) -> str:
+    """Return the number of items that need a decision as text, empty if none does."""
+    count = sum(item.decided is None for item in items)
+    return "" if not count else f"{count} proposal waits" if count == 1 else f"{count} proposals wait"
+
+
+class InboxWatch:
+    """Tells once of each item. It ends without a word where there is no inbox, as without trust in the repository."""
+
+    def __init__(self, app: "SessionApp[SessionUpdate]", tabs: "Tabs") -> None:
+        self._app = app
+        self._tabs = tabs
+        self._known: set[str] = set()
+
+    async def run(self) -> None:
+        """Look again and again until it is cancelled."""
+        clock, first = self._app.clock, True
+        while True:
+            begun = clock.monotonic_seconds()
+            try:
+                items = await self._app.host.inbox(InboxFilter())
+            except WorkbenchError:
+                return  # the session's own start says what is wrong
+            self._look(items, first=first)
+            first = False
+            took = clock.monotonic_seconds() - begun
+            await asyncio.sleep(min(MOST_SECONDS, max(LOOK_SECONDS, SHARE * took)))
+
+    def _look(self, items: Sequence[InboxItem], *, first: bool) -> None:
+        new = [each for each in items if each.decided is None and each.id not in self._known]
+        self._known.update(each.id for each in items)
+        elsewhere = [each for each in new if not self._tabs.shows(each.session)]
+        if not elsewhere:
+            return
+        keys = self._app.keymap
+        if first or len(elsewhere) > 1:
+            self._tell(
+                f"{inbox_summary(elsewhere)} in other sessions; {keys.first(Scope.EVERYWHERE, 'inbox')} opens the inbox"
+            )
+            return
+        (item,) = elsewhere
+        name = sanitize_line(item.task or "a session", 60)
+        self._tell(f"{name}: {item.proposal.kind} waits; {keys.first(Scope.EVERYWHERE, 'waiting_tab')} goes to it")
+
+    def _tell(self, text: str) -> None:
+        self._app.tell(text)
+        self._app.notifier.call(text)

@@ -27,8 +27,8 @@ from agent_workbench.core.state.applied_diffs import last_applied_diff
 from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.tui.session.window import SessionWindow, has_open_task, is_chat, is_read_only
-from agent_workbench.views.diff_lines import diff_stat
-from agent_workbench.views.session_tabs import read_only_reason
+from agent_workbench.views.diff_document import diff_stat
+from agent_workbench.views.sessions import read_only_reason
 
 if TYPE_CHECKING:
     from agent_workbench.tui.palette import LineCommand
@@ -196,7 +196,7 @@ class TaskDialogs:
         """Show the task that the words became; it is written and started only if the user says so."""
         if draft is None:
             return
-        from agent_workbench.tui.screens.task_draft import DraftVerdict, TaskDraftDialog
+        from agent_workbench.tui.screens.plan_text import DraftVerdict, TaskDraftDialog
 
         def decide(verdict: DraftVerdict | None) -> None:
             match verdict:

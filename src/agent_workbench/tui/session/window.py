@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from msgspec import Struct
 
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.views.session_tabs import read_only_reason
+from agent_workbench.views.sessions import read_only_reason
 
 if TYPE_CHECKING:
     from textual.notifications import SeverityLevel
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from agent_workbench.core.ports.session_host import SessionHost
     from agent_workbench.core.session_request import SessionRequest
     from agent_workbench.subjects.dispatch.progress import PlanWork
-    from agent_workbench.tui.keymap import Keymap
+    from agent_workbench.tui.keys import Keymap
     from agent_workbench.tui.panes.workbench_screen import WorkbenchScreen
 
 Answer = TypeVar("Answer")

@@ -14,9 +14,8 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from agent_workbench.tui.keys import Scope
-from agent_workbench.tui.widgets.framed_lines import keep_lines
-from agent_workbench.tui.widgets.rows import Span, wrap
-from agent_workbench.tui.widgets.tones import ThemeStyle, Tones
+from agent_workbench.tui.widgets.colours import ThemeStyle, Tones
+from agent_workbench.tui.widgets.rows import Span, keep_lines, wrap
 from agent_workbench.views.blocks import Tone
 
 SEPARATOR = " │ "

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from rich.cells import cell_len
 from rich.style import Style
 
-from agent_workbench.tui.widgets.code_colours import Lines, coloured_lines
+from agent_workbench.tui.widgets.colours import Lines, coloured_lines
 from agent_workbench.tui.widgets.rows import Row, Span, linked
 from agent_workbench.views.blocks import Block, Tone
 from agent_workbench.views.markdown import MarkdownPart, markdown_parts

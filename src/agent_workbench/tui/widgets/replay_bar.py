@@ -18,8 +18,7 @@ from agent_workbench.core.intents import (
     SeekReplay,
     StepReplay,
 )
-from agent_workbench.tui.keymap import Keymap, bindings
-from agent_workbench.tui.keys import Scope
+from agent_workbench.tui.keys import Keymap, Scope, bindings
 from agent_workbench.tui.widgets.bar import INDENT, Bar, Hint
 from agent_workbench.tui.widgets.rows import Span
 from agent_workbench.views.blocks import Tone

@@ -1,9 +1,9 @@
-"""Scrolling list of rows that are painted one by one and can be selected, as quick with 50,000 as with five."""
+"""Scrolling list of rows that are painted one by one, as quick with 50,000 as with five, and selection of its text."""
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -12,15 +12,15 @@ from textual.cache import FIFOCache
 from textual.content import Content
 from textual.geometry import Offset, Region, Size
 from textual.message import Message
+from textual.screen import Screen
 from textual.scroll_view import ScrollView
 from textual.selection import SELECT_ALL, Selection
 from textual.strip import Strip
 from textual.timer import Timer
 from textual.widget import Widget
 
-from agent_workbench.tui.widgets.framed_lines import keep_lines
-from agent_workbench.tui.widgets.rows import Row
-from agent_workbench.tui.widgets.tones import CURSOR, CURSOR_BLURRED, SELECTED, Tones
+from agent_workbench.tui.widgets.colours import CURSOR, CURSOR_BLURRED, SELECTED, Tones
+from agent_workbench.tui.widgets.rows import Row, keep_lines
 from agent_workbench.views.blocks import Tone
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ MOST_ROWS = 256
 MOMENT_SECONDS = 0.3
 
 MOST_SELECTED_ROWS = 20_000
+
+Result = TypeVar("Result")
 
 
 @dataclass
@@ -386,3 +388,18 @@ def with_selection(strip: Strip, start: int, end: int, look: Style) -> Strip:
         return strip
     middle = [Segment(text, (style or Style()) + look) for text, style, _ in strip.crop(start, end)]
     return Strip.join([strip.crop(0, start), Strip(middle), strip.crop(end)])
+
+
+class SelectableScreen(Screen[Result]):
+    """Knows which cell of which row is under the mouse, and ends a selection once it is copied."""
+
+    def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
+        """Return the widget at a position and the cell in it; lists of rows know the cell without being drawn."""
+        widget, _ = self.get_widget_at(x, y)
+        if isinstance(widget, RowList):
+            return widget, widget.offset_at(x, y)
+        return super().get_widget_and_offset_at(x, y)
+
+    def action_copy_text(self) -> None:
+        super().action_copy_text()
+        self.clear_selection()

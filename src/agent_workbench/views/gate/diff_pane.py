@@ -18,7 +18,7 @@ from agent_workbench.core.text.sanitizer import sanitize, sanitize_line, without
 from agent_workbench.core.tools.spec import REWRITE
 from agent_workbench.views.blocks import Block, Tone
 from agent_workbench.views.gate.proposal_views import DiffView, proposal_key, view_proposal
-from agent_workbench.views.model_blocks import EDITS, split_answer
+from agent_workbench.views.transcript_blocks import EDITS, split_answer
 
 OUTPUT_LINES = 120
 """Maximum number of lines of running output, because every update lays out all of them."""

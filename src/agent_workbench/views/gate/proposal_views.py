@@ -35,9 +35,9 @@ from agent_workbench.core.text.amounts import counted_text, span_text
 from agent_workbench.core.text.sanitizer import sanitize_line, sanitize_whole
 from agent_workbench.core.tools.skill_tools import script_call
 from agent_workbench.views.blocks import Block, Tone
-from agent_workbench.views.check_entries import PURPOSES
 from agent_workbench.views.consultations import review_notes
-from agent_workbench.views.diff_lines import diff_stat
+from agent_workbench.views.diff_document import diff_stat
+from agent_workbench.views.event_entries import PURPOSES
 from agent_workbench.views.gate.notes import (
     call_notes,
     commit_notes,
@@ -46,8 +46,6 @@ from agent_workbench.views.gate.notes import (
     merge_notes,
     note_notes,
     plan_notes,
-)
-from agent_workbench.views.gate.playbook_proposal import (
     playbook_diff,
     playbook_notes,
     script_diff,

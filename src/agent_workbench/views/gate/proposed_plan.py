@@ -10,8 +10,7 @@ from agent_workbench.core.task_estimates import Needs
 from agent_workbench.core.text.sanitizer import sanitize_whole
 from agent_workbench.views.blocks import Block, Entry, Tone
 from agent_workbench.views.gate.proposal_views import proposal_key
-from agent_workbench.views.plan import PlanView, TaskRow, task_details
-from agent_workbench.views.plan_estimates import estimate_text, labels_text
+from agent_workbench.views.plan import PlanView, TaskRow, estimate_text, labels_text, task_details
 
 
 def view_proposed_plan(state: SessionState) -> PlanView | None:

@@ -15,7 +15,7 @@ from agent_workbench.core.state.applied_diffs import applied_diffs
 from agent_workbench.core.state.session_state import SessionState, TaskRun
 from agent_workbench.core.state.steps import decisions_of, newest_steps
 from agent_workbench.core.task_result import ENDS, CheckOutcome, PlaybookOutcome, TaskResult
-from agent_workbench.views.model_blocks import split_answer
+from agent_workbench.views.transcript_blocks import split_answer
 
 OUTSIDE = "outside of the session"
 

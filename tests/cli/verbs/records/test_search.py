@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from agent_workbench.cli.verbs.record_search import execute
+from agent_workbench.cli.verbs.sessions import search
 from agent_workbench.core.events import UserSaid
 from agent_workbench.core.ids import SessionId
 from tests.adapters.git.conftest import home
@@ -24,10 +24,10 @@ def test_each_line_is_told_with_its_session_and_event(
     monkeypatch.chdir(ROOT)
     for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(tmp_path))
-    assert execute(Namespace(words=["three", "pens"], json=True)) == 0
+    assert search(Namespace(words=["three", "pens"], json=True)) == 0
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(each["kind"], each["seq"]) for each in told if each["session"].endswith("2x2dck")] == [("reflexion", 32)]
-    assert execute(Namespace(words=["never said by anybody " + "x" * 9], json=False)) == 0
+    assert search(Namespace(words=["never said by anybody " + "x" * 9], json=False)) == 0
     assert capsys.readouterr().out.splitlines()[0].startswith("no session contains")
 
 
@@ -45,11 +45,11 @@ def test_words_that_none_holds_as_they_are_bring_the_sessions_that_are_about_the
     monkeypatch.chdir(user.root)
     for variable in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(variable, str(home))
-    assert execute(Namespace(words=["cents", "of", "invoices"], json=False)) == 0
+    assert search(Namespace(words=["cents", "of", "invoices"], json=False)) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == ["no session contains “cents of invoices”", "closest by its words:"]
     assert [line.split()[0] for line in lines[2:]] == [names[0], names[2]]
-    assert execute(Namespace(words=["cents", "of", "invoices"], json=True)) == 0
+    assert search(Namespace(words=["cents", "of", "invoices"], json=True)) == 0
     assert capsys.readouterr().out == ""
 
 
@@ -68,6 +68,6 @@ def test_what_a_fork_has_from_its_parent_is_told_once(
     monkeypatch.chdir(user.root)
     for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(home))
-    assert execute(Namespace(words=["say"], json=True)) == 0
+    assert search(Namespace(words=["say"], json=True)) == 0
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(each["session"], each["seq"]) for each in told] == [(child, len(STORY)), (SESSION, 2)]

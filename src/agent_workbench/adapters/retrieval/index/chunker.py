@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from agent_workbench.ranking.stems import count_stems
+from agent_workbench.ranking.tokens import count_stems
 
 if TYPE_CHECKING:
     import tree_sitter
