@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
-from textual.app import App, SuspendNotSupported
+from textual.app import SuspendNotSupported
 from textual.message import Message
 from textual.notifications import SeverityLevel
 
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 
 Answer = TypeVar("Answer")
-
-Result = TypeVar("Result")
 
 
 class SessionScreen(WorkbenchScreen):
@@ -371,8 +369,22 @@ class SessionTab:
         self.workbench.run_worker(work, group=group, exclusive=exclusive)
 
     async def edit_outside(self, text: str, suffix: str) -> str | None:
-        """Return `text` as edited in an external editor; if that cannot run, tell the user and return None."""
-        return await edit_outside(self._app, self._app.environment.edit_text, text, suffix, self.tell)
+        """Return `text` as edited in an external editor, which has the terminal meanwhile; the session continues.
+
+        If that cannot run, tell the user and return None.
+        """
+        edit_text = self._app.environment.edit_text
+        if edit_text is None:
+            self.tell("there is no editor here; e edits in the workbench", "warning")
+            return None
+        try:
+            with self._app.batch_update(), self._app.suspend():
+                return await edit_text(text, suffix)
+        except SuspendNotSupported:
+            self.tell("an editor cannot have this terminal; e edits in the workbench", "warning")
+        except WorkbenchError as error:
+            self.tell(f"{error}: {error.advice}" if error.advice else str(error), "warning")
+        return None
 
     async def open_session(self, request: "SessionRequest") -> None:
         """Open a session in a tab of its own."""
@@ -383,30 +395,3 @@ class SessionTab:
         from agent_workbench.tui.pictures import screen_lines, to_svg
 
         return to_svg(screen_lines(self._app), title)
-
-
-class ShowNotice(Protocol):
-    """Callback that shows a notice to the user."""
-
-    def __call__(self, text: str, severity: SeverityLevel = "information") -> None:
-        """Show a notice."""
-
-
-async def edit_outside(
-    app: App[Result], edit_text: Callable[[str, str], Awaitable[str]] | None, text: str, suffix: str, tell: ShowNotice
-) -> str | None:
-    """Return `text` as edited in an external editor; None if it cannot run.
-
-    The editor has the terminal meanwhile. The session continues and is drawn afterwards.
-    """
-    if edit_text is None:
-        tell("there is no editor here; e edits in the workbench", "warning")
-        return None
-    try:
-        with app.batch_update(), app.suspend():
-            return await edit_text(text, suffix)
-    except SuspendNotSupported:
-        tell("an editor cannot have this terminal; e edits in the workbench", "warning")
-    except WorkbenchError as error:
-        tell(f"{error}: {error.advice}" if error.advice else str(error), "warning")
-    return None

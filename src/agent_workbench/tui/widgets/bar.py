@@ -11,10 +11,9 @@ from textual import events
 from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
-from textual.widget import Widget
 
 from agent_workbench.tui.keys import Scope
-from agent_workbench.tui.widgets.colours import ThemeStyle, Tones
+from agent_workbench.tui.widgets.colours import ThemeStyle, TonedWidget
 from agent_workbench.tui.widgets.rows import Span, keep_lines, wrap
 from agent_workbench.views.blocks import Tone
 
@@ -72,7 +71,7 @@ def hint_at(placed: Sequence[PlacedHint], cell: int) -> Hint | None:
     return next((each.hint for each in placed if each.start <= cell < each.end), None)
 
 
-class Bar(Widget, can_focus=True):
+class Bar(TonedWidget, can_focus=True):
     """A few lines. It remembers the time and number of keys and clicks, and forwards scrolling to a pane."""
 
     scope: Scope
@@ -89,7 +88,6 @@ class Bar(Widget, can_focus=True):
         self.pressed_at: float | None = None
         self.presses = 0
         self.remark = ""
-        self._tones = Tones(self)
         keep_lines(self)
         self._placed: list[PlacedHint] = []
 
@@ -170,10 +168,6 @@ class Bar(Widget, can_focus=True):
             Segment(text, self.rich_style + (tone if isinstance(tone, Style) else self._tones[tone]))
             for text, tone in spans
         ]
-
-    def notify_style_update(self) -> None:
-        super().notify_style_update()
-        self._tones.clear()
 
     def on_key(self, event: events.Key) -> None:
         """Remember when the key was pressed; Textual looks up bindings after this."""

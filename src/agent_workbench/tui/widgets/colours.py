@@ -206,3 +206,15 @@ class Tones(dict[Tone | ThemeStyle, Style]):
         reverse = look.behind_percent == 100 or look in (CURSOR, SELECTED) or None
         bold = look.bold or look == CURSOR_BLURRED or None
         return Style(color=color, reverse=reverse, underline=look in MARKED_WORDS or None, bold=bold)
+
+
+class TonedWidget(Widget):
+    """Widget that is drawn in tones; they are mixed again when its styles change."""
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self._tones = Tones(self)
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._tones.clear()

@@ -195,7 +195,7 @@ class GateText(Bar):
 
     @property
     def _go_there(self) -> Hint:
-        return Hint(self._gate_key, "gate", "screen.focus_bar")
+        return Hint(self._keymap.first(Scope.EVERYWHERE, "focus_bar"), "gate", "screen.focus_bar")
 
     def _hint(self, act: GateAct) -> Hint:
         if act in {GateAct.PAUSE, GateAct.GO_ON}:
@@ -214,10 +214,6 @@ class GateText(Bar):
         elif act is GateAct.APPROVE and self.approval.asked_about(self._view.waiting):
             label = "yes, approve"
         return Hint(key, label, "start" if act in STARTS else act)
-
-    @property
-    def _gate_key(self) -> str:
-        return self._keymap.first(Scope.EVERYWHERE, "focus_bar")
 
 
 def diff_actions(view: GateView) -> frozenset[str]:
@@ -323,7 +319,7 @@ class GateBar(GateText):
         """Return True if all was on screen long enough, and special paths are confirmed; else say what is missing."""
         taking = self.approval.taking(waiting)
         if not self.has_focus:
-            self.remark_on(f"the gate is not focused: {self._gate_key}, then again")
+            self.remark_on(f"the gate is not focused: {self._go_there.key}, then again")
         elif not self._is_ready(waiting):
             self.remark_on(TOO_QUICK)
         elif self._unseen:

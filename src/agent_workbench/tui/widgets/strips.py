@@ -9,10 +9,9 @@ from rich.segment import Segment
 from textual import events
 from textual.message import Message
 from textual.strip import Strip
-from textual.widget import Widget
 
 from agent_workbench.tui.widgets.bar import Hint, PlacedHint, hint_at, place_hints
-from agent_workbench.tui.widgets.colours import ThemeStyle, Tones
+from agent_workbench.tui.widgets.colours import ThemeStyle, TonedWidget
 from agent_workbench.views.blocks import Tone
 from agent_workbench.views.sessions import PlacedTab, TabView, lay_out_tabs
 from agent_workbench.views.status import Figure, StatusView
@@ -24,7 +23,7 @@ SEPARATOR = " │ "
 WIDE_CELLS = 100
 
 
-class TabStrip(Widget):
+class TabStrip(TonedWidget):
     """Shows the names of the panes, the front one marked."""
 
     @dataclass
@@ -40,7 +39,6 @@ class TabStrip(Widget):
         self._placed: list[PlacedHint] = []
         self._front = ""
         self._shown: tuple[str, ...] = ()
-        self._tones = Tones(self)
 
     def show(self, front: str, shown: tuple[str, ...]) -> None:
         """Show the names of these panes, and mark the one in front."""
@@ -62,10 +60,6 @@ class TabStrip(Widget):
             at = placed.end + 1
         return Strip(segments).adjust_cell_length(width, self.rich_style) if y == 0 else Strip.blank(width)
 
-    def notify_style_update(self) -> None:
-        super().notify_style_update()
-        self._tones.clear()
-
     def on_click(self, event: events.Click) -> None:
         """Go to the clicked pane."""
         hint = hint_at(self._placed, event.x)
@@ -73,7 +67,7 @@ class TabStrip(Widget):
             self.post_message(self.Chosen(hint.action))
 
 
-class SessionStrip(Widget):
+class SessionStrip(TonedWidget):
     """Shows the sessions, the front one marked. It is hidden while there is only one."""
 
     @dataclass
@@ -87,7 +81,6 @@ class SessionStrip(Widget):
         self._tabs: tuple[TabView, ...] = ()
         self._front = 0
         self._placed: tuple[PlacedTab, ...] = ()
-        self._tones = Tones(self)
         self.display = False
 
     def show(self, tabs: Sequence[TabView], front: int) -> None:
@@ -122,10 +115,6 @@ class SessionStrip(Widget):
             Segment(placed.text[placed.badge_at :], self.rich_style + self._tones[tone]),
         ]
 
-    def notify_style_update(self) -> None:
-        super().notify_style_update()
-        self._tones.clear()
-
     def on_click(self, event: events.Click) -> None:
         """Go to the clicked session."""
         for placed in self._placed:
@@ -133,12 +122,11 @@ class SessionStrip(Widget):
                 self.post_message(self.Chosen(placed.number))
 
 
-class StatusLine(Widget):
+class StatusLine(TonedWidget):
     """Shows a `StatusView` in one line."""
 
     def __init__(self) -> None:
         super().__init__(id="status")
-        self._tones = Tones(self)
         self._view = StatusView(())
 
     def show(self, view: StatusView) -> None:
@@ -158,10 +146,6 @@ class StatusLine(Widget):
                 segments.append(self._segment(SEPARATOR, Tone.RULE))
             segments.append(self._segment(figure.text, figure.tone))
         return Strip(segments).adjust_cell_length(width, self.rich_style)
-
-    def notify_style_update(self) -> None:
-        super().notify_style_update()
-        self._tones.clear()
 
     def _segment(self, text: str, tone: Tone) -> Segment:
         return Segment(text, self.rich_style + self._tones[tone])
