@@ -95,8 +95,8 @@ def _tell_tasks(*_: object) -> None:
 @contextmanager
 def _leases(seconds: float) -> Iterator[None]:
     """Make leases short, in every module that has their length."""
-    from agent_workbench.subjects.worker import loop_calls
     from agent_workbench.adapters.database import journal_rows, session_copier
+    from agent_workbench.subjects.worker import loop_calls
 
     shorter = {"LEASE_SECONDS": seconds * 0.75, "RENEW_SECONDS": seconds * 0.25}
     with (

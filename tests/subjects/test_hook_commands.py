@@ -12,8 +12,8 @@ import pytest
 from agent_workbench.adapters.shell.shell import SandboxedShell
 from agent_workbench.core.hook_answers import HookOutcome, HookVerdict, read_hook_answer
 from agent_workbench.core.settings import SandboxSettings
-from agent_workbench.subjects.hooks_adapter import HookCommand, HookCommands
 from agent_workbench.core.settings.extensions import HookPoint, HookSettings
+from agent_workbench.subjects.hooks_adapter import HookCommand, HookCommands
 from tests.adapters.shell.conftest import until, without_bwrap
 
 DOCUMENT = json.dumps({"version": 1, "event": "diff_proposed", "text": "a\x1b]52;c;eA==\x07 — ü"}) + "\n"

@@ -12,8 +12,8 @@ from agent_workbench.config.trust_store import RepoTrust
 from agent_workbench.core.approval_rules import RuleScope, StoredRule
 from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.settings import Permission, Rule
-from agent_workbench.subjects.worker.run_calls import tell_hooks
 from agent_workbench.core.settings.extensions import HookPoint
+from agent_workbench.subjects.worker.run_calls import tell_hooks
 from tests.adapters.git.user import make_repo
 
 FILE = """\

@@ -7,8 +7,8 @@ from agent_workbench.core.events.log_lines import log_line
 from agent_workbench.core.fold import fold_all
 from agent_workbench.core.hook_answers import HookVerdict
 from agent_workbench.core.live import SessionUpdate
-from agent_workbench.views.event_entries import hook_blocks
 from agent_workbench.core.settings.extensions import ConfiguredHook, HookPoint
+from agent_workbench.views.event_entries import hook_blocks
 from agent_workbench.views.gate.gate_bar import GateAct, view_gate
 from agent_workbench.views.sessions import TabState, view_notification, view_tab
 from tests.fakes import runs

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from agent_workbench.core.events import Recorded, ScratchpadChanged, TaskStarted, UserSaid
 from agent_workbench.core.events.plan import Author
 from agent_workbench.core.repo.workspace import WorkspaceFacts
-from agent_workbench.views.record_search import (
 from agent_workbench.core.task_estimates import Intent
+from agent_workbench.views.record_search import (
     LINE_CHARS,
     MAX_MATCHES,
     RecordMatches,

@@ -11,13 +11,12 @@ if TYPE_CHECKING:
     from agent_workbench.adapters.database.inbox import DatabaseInbox
     from agent_workbench.adapters.database.shared_store import SharedSessionStore
     from agent_workbench.adapters.git.repository import Repository
-    from agent_workbench.adapters.git.user_checkout.past_tree import PastTree
+    from agent_workbench.adapters.git.working_trees.checkout_files import PastTree
     from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedServer
     from agent_workbench.adapters.llama_cpp.gguf_files import FoundFiles
     from agent_workbench.adapters.llama_cpp.shared_models import SharedModels
     from agent_workbench.adapters.retrieval.evaluation import Evaluation
-    from agent_workbench.adapters.retrieval.retriever import CodeRetriever
-    from agent_workbench.adapters.retrieval.retriever import SharedRetriever, SharedRetrievers
+    from agent_workbench.adapters.retrieval.retriever import CodeRetriever, SharedRetriever, SharedRetrievers
     from agent_workbench.adapters.ssh_signatures import SshSignatures
     from agent_workbench.core.local_models import FoundModels, ServerOptions
     from agent_workbench.core.ports.machine import Machine
@@ -188,7 +187,7 @@ async def evaluate_code_search(
 def _embedding_server(path: str, settings: "Settings", environ: Mapping[str, str]) -> "EmbeddedServer":
     """Return the llama.cpp server for the embedding model at `path`."""
     from agent_workbench.adapters.llama_cpp.embedded_server import EmbeddedServer
-    from agent_workbench.adapters.llama_cpp.model_factory import SERVER_VARIABLE
+    from agent_workbench.adapters.llama_cpp.model_registry import SERVER_VARIABLE
     from agent_workbench.core.settings.models import ServingSettings
     from agent_workbench.system.user_dirs import state_dir
 

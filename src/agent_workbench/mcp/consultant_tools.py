@@ -12,8 +12,8 @@ from agent_workbench.core.consult_requests import (
     ROOT,
     SESSION,
     ConsultantFacts,
-    consultant_named,
     check_label,
+    consultant_named,
     log_rows,
     request_of,
 )
@@ -163,8 +163,7 @@ def listed_prompts() -> "tuple[wire.Prompt, ...]":
 
 async def prompt_text(invocation: Invocation, name: str, given: Mapping[str, str]) -> str:
     """Return a prompt with the arguments that a client gave; raise `UsageError` that names a wrong one."""
-    from agent_workbench.core.consult_log import log_json
-    from agent_workbench.core.consult_requests import checked_request, request_of, task_lines
+    from agent_workbench.core.consult_requests import checked_request, log_json, request_of, task_lines
     from agent_workbench.subjects.consult_calls import session_log
     from agent_workbench.subjects.skills.calls import discipline_prompt
 

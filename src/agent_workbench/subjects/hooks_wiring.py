@@ -11,8 +11,8 @@ from agent_workbench.core.session_request import Invocation
 if TYPE_CHECKING:  # loaded with a session
     from agent_workbench.adapters.shell.shell import SandboxedShell
     from agent_workbench.core.settings import Settings
-    from agent_workbench.subjects.hooks_adapter import HookCommands
     from agent_workbench.core.settings.extensions import HookSettings
+    from agent_workbench.subjects.hooks_adapter import HookCommands
 
 
 def hook_commands(

@@ -32,8 +32,8 @@ def playbooks(
     """
     from msgspec.structs import replace
 
-    from agent_workbench.subjects.playbooks_adapter import AnsiblePlaybooks, RunBounds
     from agent_workbench.adapters.retrieval.folder_vectors import PLAYBOOKS
+    from agent_workbench.subjects.playbooks_adapter import AnsiblePlaybooks, RunBounds
 
     vectors = retriever.note_vectors(str(root), PLAYBOOKS)
     online = command_shell(root, replace(settings, sandbox=replace(settings.sandbox, network=True)), invocation)

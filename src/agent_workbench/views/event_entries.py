@@ -5,9 +5,15 @@ from collections.abc import Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from agent_workbench.core.checks.failure_tree import FailedCommand, Failure, failed_commands
 from agent_workbench.core.checks.language_servers import Severity, describe_diagnostics
-from agent_workbench.core.checks.results import CheckPurpose, CheckResult, all_passed
+from agent_workbench.core.checks.results import (
+    CheckPurpose,
+    CheckResult,
+    FailedCommand,
+    Failure,
+    all_passed,
+    failed_commands,
+)
 from agent_workbench.core.events import (
     AbortAsked,
     ActionDecided,

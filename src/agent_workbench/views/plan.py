@@ -6,10 +6,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.core.ids import TaskId
-from agent_workbench.core.plan.estimates import FEW, Complexity, Estimate, Spread
-from agent_workbench.core.plan.proposed import ProposedPlan
 from agent_workbench.core.plan import Owner, Plan, Task, TaskEdit, TaskStatus, WorkState, work_state
+from agent_workbench.core.proposed_plan import ProposedPlan
 from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.core.task_estimates import FEW, Complexity, Estimate, Spread
 from agent_workbench.core.task_routing import needs_text
 from agent_workbench.core.text.amounts import counted_text, dollars_text, quoted
 from agent_workbench.core.text.sanitizer import sanitize, sanitize_line

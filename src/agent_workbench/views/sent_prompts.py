@@ -29,7 +29,7 @@ from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.model import AnswerFigures, ModelFacts, Purpose
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.repo.retrieval import Chunk
-from agent_workbench.core.state.event_chunks import chunks_shown_by
+from agent_workbench.core.state.file_pieces import chunks_shown_by
 from agent_workbench.core.state.steps import newest_steps
 
 CODE = "code"

@@ -8,8 +8,7 @@ from msgspec import Struct
 from agent_workbench.core.history.summaries import SessionSummary
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.live import Live, SessionUpdate
-from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.plan.work_state import WorkState
+from agent_workbench.core.plan import TaskStatus, WorkState
 from agent_workbench.core.repo.workspace import FileStat
 from agent_workbench.core.state.proposal_hooks import awaited_hook
 from agent_workbench.core.state.session_state import Phase, SessionState

@@ -6,8 +6,8 @@ from typing import cast
 import pytest
 
 from agent_workbench.adapters.git.repository import Repository
-from agent_workbench.api.sessions.session_handle import UpdateFeed
 from agent_workbench.adapters.git.working_trees.workspace import GitWorkspace
+from agent_workbench.api.sessions.session_handle import UpdateFeed
 from agent_workbench.core.approval_rules import RuleScope, StoredRule
 from agent_workbench.core.errors import ModelUnavailable, PlanError, RepoError, StorageError, TrustError
 from agent_workbench.core.events import (

@@ -28,8 +28,8 @@ from agent_workbench.core.settings import Approval, Approvals, Permission, Setti
 from agent_workbench.core.settings.models import EndpointSettings, ModelSettings, TokenPrice
 from agent_workbench.core.task_estimates import Complexity
 from agent_workbench.engine.flow import AwaitRetry, next_move
-from agent_workbench.views.receipt import head_lines, view_receipt
 from agent_workbench.engine.session.context_intents import ANSWERING
+from agent_workbench.views.receipt import head_lines, view_receipt
 from tests.engine.front import in_front_of
 from tests.engine.stage import FINISH, Stage, a_stage, change, reopened
 from tests.fakes.ports import FACTS, Hang, OneModel, Saying, SayingModel

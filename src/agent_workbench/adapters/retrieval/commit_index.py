@@ -14,7 +14,7 @@ from agent_workbench.core.repo.retrieval import PastCommit
 from agent_workbench.ranking.bm25 import Bm25
 from agent_workbench.ranking.postings import inverted
 from agent_workbench.ranking.postings_reader import IndexPart
-from agent_workbench.ranking.stems import count_stems
+from agent_workbench.ranking.tokens import count_stems
 from agent_workbench.ranking.vocabulary import IndexVocabulary
 
 if TYPE_CHECKING:

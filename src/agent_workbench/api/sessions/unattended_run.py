@@ -13,12 +13,11 @@ from agent_workbench.api.trusted_repo import require_trust
 from agent_workbench.bootstrap.repo_context import RepoContext
 from agent_workbench.core.background import in_background
 from agent_workbench.core.errors import UsageError, WorkbenchError, task_locked
+from agent_workbench.core.history.summaries import SessionQuery, unfinished_tasks, was_killed_when_done
 from agent_workbench.core.ids import NO_SESSION, SessionId, TaskId
 from agent_workbench.core.inbox import InboxFilter, InboxItem
-from agent_workbench.core.history.summaries import SessionQuery, unfinished_tasks, was_killed_when_done
 from agent_workbench.core.intents import Leave
-from agent_workbench.core.plan import TaskStatus
-from agent_workbench.core.plan.work_state import WorkState, work_state
+from agent_workbench.core.plan import TaskStatus, WorkState, work_state
 from agent_workbench.core.session_request import Invocation, SessionEnd, TaskOutcome, TaskOutcomeKind
 
 if TYPE_CHECKING:

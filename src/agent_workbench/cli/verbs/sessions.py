@@ -258,7 +258,7 @@ def add_resume(verbs: "Verbs") -> None:
 def resume(options: argparse.Namespace) -> int:
     """Open the workbench on the session, or continue its task unattended."""
     from agent_workbench.api.session_queries import stopped_session
-    from agent_workbench.core.history.session_choice import SessionQuery
+    from agent_workbench.core.history.summaries import SessionQuery
 
     said = [name for name in ("yes", "commands", "policy", "unconfined", "json", "verbose") if getattr(options, name)]
     if said and not options.headless:

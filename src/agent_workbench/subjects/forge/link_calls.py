@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from agent_workbench.api.trusted_repo import redactor_of
-from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.approval_rules import local_person_reason
+from agent_workbench.core.errors import ConfigError
 from agent_workbench.core.fold import fold_all
 from agent_workbench.subjects.forge.issues import issue_of
 from agent_workbench.subjects.forge.view import ProposalComment, proposal_comment
@@ -134,7 +134,7 @@ async def show_proposal(
 
 def repo_forge(repo: "RepoContext", settings: "ForgeSettings") -> "tuple[Forge, ForgeRemote]":
     """Return the forge and its git repository; raise `ConfigError` if the token is missing. No request is sent."""
-    from agent_workbench.adapters.git.forge_push import ForgePush
+    from agent_workbench.adapters.git.remote_transport import ForgePush
     from agent_workbench.core.settings.worker import ForgeKind
     from agent_workbench.subjects.forge.gitea_adapter import GiteaForge
     from agent_workbench.subjects.forge.github_adapter import GithubForge

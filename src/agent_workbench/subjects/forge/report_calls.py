@@ -17,7 +17,7 @@ from agent_workbench.core.errors import (
     WorkbenchError,
     error_text,
 )
-from agent_workbench.core.history.anchors import read_trailers
+from agent_workbench.core.history.journal_proof import read_trailers
 from agent_workbench.core.ids import CommitId, TaskId
 from agent_workbench.core.plan import Task, TaskStatus
 from agent_workbench.core.ports.forge import ShownPullRequest

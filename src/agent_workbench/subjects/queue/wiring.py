@@ -16,7 +16,7 @@ from agent_workbench.core.plan import QUEUE_FOLDER, is_queued
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from agent_workbench.adapters.llama_cpp.spending_ledger import SpendingLedger
+    from agent_workbench.adapters.llama_cpp.priced_model import SpendingLedger
     from agent_workbench.adapters.plans.queued_task import QueueFile
     from agent_workbench.bootstrap.repo_context import RepoContext
     from agent_workbench.core.events import ModelAnswered
@@ -266,7 +266,7 @@ def report_outbox(repo: "RepoContext", project: str) -> "ReportOutbox":
 
 def spending() -> "SpendingLedger":
     """Return the ledger of what paid endpoints cost each day."""
-    from agent_workbench.adapters.llama_cpp.spending_ledger import SpendingLedger
+    from agent_workbench.adapters.llama_cpp.priced_model import SpendingLedger
     from agent_workbench.system.user_dirs import state_dir
 
     return SpendingLedger(state_dir())
@@ -296,6 +296,6 @@ async def worker_names(repo: "RepoContext", project: str) -> "WorkerFiles":
 
 def recorded_answers(repo: "RepoContext", settings: "Settings") -> "Sequence[ModelAnswered]":
     """Return the answers of models in this repository's newest sessions, the oldest first. Blocks."""
-    from agent_workbench.adapters.journal.past_events import past_answers
+    from agent_workbench.adapters.journal.session_list import past_answers
 
     return tuple(past_answers(repo.sessions_dir(settings)))[::-1]

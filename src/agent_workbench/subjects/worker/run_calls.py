@@ -21,7 +21,7 @@ from agent_workbench.core.diagnostics import endpoint_lines
 from agent_workbench.core.errors import ExitCode, StorageError, WorkbenchError, error_text
 from agent_workbench.core.hook_document import bare_document
 from agent_workbench.core.session_request import Invocation, SessionEnd
-from agent_workbench.core.settings.hooks import HookPoint
+from agent_workbench.core.settings.extensions import HookPoint
 from agent_workbench.core.settings.models import SHORT_FORM
 from agent_workbench.core.workers import WorkerRecord, WorkerState
 from agent_workbench.subjects.inbox.wiring import repo_decisions

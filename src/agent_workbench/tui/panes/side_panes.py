@@ -6,7 +6,7 @@ from enum import StrEnum
 from textual.content import Content
 from textual.message import Message
 
-from agent_workbench.core.checks.failure_tree import CodePlace
+from agent_workbench.core.checks.results import CodePlace
 from agent_workbench.core.ids import TaskId
 from agent_workbench.tui.keys import Scope, bindings
 from agent_workbench.tui.widgets.entry_list import EntryList

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 from textual.message import Message
 
-from agent_workbench.tui.keys import Scope, bindings
 from agent_workbench.core.checks.results import CodePlace
+from agent_workbench.tui.keys import Scope, bindings
 from agent_workbench.tui.widgets.entry_list import EntryList
 from agent_workbench.tui.widgets.markdown_rows import CodeColours, markdown_rows
 from agent_workbench.tui.widgets.rows import Piece, Row, block_rows, entry_rows

@@ -7,13 +7,12 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
 
+from agent_workbench.core.approval_rules import RuleScope, StoredRule, offered_rules
 from agent_workbench.core.history.mode_approvals import PastActions
-from agent_workbench.core.approval_rules import StoredRule
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.outcomes import Outcome, PastActionsFound, Refused
 from agent_workbench.core.ports.machine import Clock
 from agent_workbench.core.proposals import Proposal
-from agent_workbench.core.rules.matching import RuleScope, StoredRule, offered_rules
 from agent_workbench.core.state.session_state import SessionState
 from agent_workbench.core.text.sanitizer import sanitize
 from agent_workbench.tui.keys import Keymap, Scope, bindings

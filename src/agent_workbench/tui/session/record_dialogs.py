@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING
 
-from agent_workbench.core.checks.failure_tree import CodePlace
+from agent_workbench.core.checks.results import CodePlace
 from agent_workbench.core.errors import PatchError, WorkbenchError
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.intents import EditProposal, GoToEvent, OpenFile

@@ -9,8 +9,8 @@ from agent_workbench.core.ports.forge import ShownPullRequest
 from agent_workbench.core.proposal_kinds import CommitProposal, ExternalProposal, KnowledgeProposal, MergeProposal
 from agent_workbench.core.proposals import TRAILER, Proposal
 from agent_workbench.core.proposed_action import TaskChange, ToolCall
-from agent_workbench.core.repo.workspace import MergeMethod, SandboxFacts
 from agent_workbench.core.proposed_plan import ProposedPlan
+from agent_workbench.core.repo.workspace import MergeMethod, SandboxFacts
 from agent_workbench.core.settings import Permission
 from agent_workbench.core.state.session_state import TaskRun
 from agent_workbench.core.state.steps import newest_steps

@@ -9,12 +9,12 @@ from agent_workbench.core.events import Recorded
 from agent_workbench.core.events.codec import JsonObject, encode_event
 from agent_workbench.core.ids import SessionId, TaskId
 from agent_workbench.core.inbox import reference_to
-from agent_workbench.core.plan.estimates import Estimate
-from agent_workbench.core.plan.proposed import ProposedPlan, ProposedTask
-from agent_workbench.core.proposals import Proposal
 from agent_workbench.core.plan import Plan, Task, WorkState
+from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.proposed_plan import ProposedPlan, ProposedTask
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery, IndexStatus
 from agent_workbench.core.state.session_state import SessionState
+from agent_workbench.core.task_estimates import Estimate
 from agent_workbench.core.tools.strict_json import JsonValue
 from agent_workbench.views.plan import plan_complexity, ready_first
 from agent_workbench.views.reports.task_report import TaskReport

@@ -15,8 +15,8 @@ from agent_workbench.adapters.retrieval.index.file_kinds import FileKind, is_bul
 from agent_workbench.adapters.retrieval.index.segments import Field, Segment, SourceFile, merge
 from agent_workbench.adapters.retrieval.index.view import ChunkExtent, IndexView
 from agent_workbench.adapters.retrieval.index.workspace_index import WorkspaceIndex
-from agent_workbench.ranking.tokens import count_stems
 from agent_workbench.adapters.retrieval.search_features import layout_of
+from agent_workbench.ranking.tokens import count_stems
 
 WORDS = ["read", "write", "file", "queue", "worker", "retry", "token", "self", "parse", "header", "shelf", "book"]
 

@@ -13,9 +13,9 @@ from msgspec import Struct
 from agent_workbench.adapters.retrieval.index.chunker import IndexedChunk
 from agent_workbench.adapters.retrieval.index.file_kinds import FileKind
 from agent_workbench.adapters.retrieval.index.packed_arrays import DamagedIndex, PackedStrings, pack, take_array, unpack
-from agent_workbench.ranking.tokens import count_stems
 from agent_workbench.ranking.postings import MergeInput, Postings, build, grouped
 from agent_workbench.ranking.postings import merge as merge_postings
+from agent_workbench.ranking.tokens import count_stems
 from agent_workbench.ranking.vocabulary import IndexVocabulary
 
 if TYPE_CHECKING:
