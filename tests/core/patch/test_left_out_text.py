@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_workbench.core.errors import PartialRewrite
-from agent_workbench.core.patch.left_out_text import is_unwritten, with_left_out
+from agent_workbench.core.patch.left_out_text import is_heading, is_unwritten, with_left_out
 
 HEADS = {  # A definition with its body, by language; `{}` is its name, then what it returns.
     "py": "# Gives {0}.\n@cache\ndef {0}(\n    a,\n):\n    b = 1\n\n    return {1}",
@@ -212,3 +212,18 @@ def test_a_definition_in_a_branch_stays_beside_another_one_of_it() -> None:
 )
 def test_code_is_unwritten_where_half_of_its_functions_have_no_body(text: str, *, unwritten: bool) -> None:
     assert is_unwritten(text.splitlines()) is unwritten
+
+
+@pytest.mark.parametrize(
+    ("text", "heads"),
+    [
+        ('class Cart(Base):\n    """Prices.\n\n    def in words\n    """\n', True),
+        ("@dataclass\nclass Cart:\n    # nothing\n", True),
+        ('class Cart:\n    """Prices."""\n    __slots__ = ()\n', False),
+        ("class Cart:\n    def total(self):\n", False),
+        ("if cart:\n", False),
+        ("", False),
+    ],
+)
+def test_the_beginning_of_a_definition_alone_is_known(text: str, heads: bool) -> None:
+    assert is_heading(text.split("\n")) is heads

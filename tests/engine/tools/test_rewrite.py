@@ -347,6 +347,26 @@ async def test_code_that_the_words_name_comes_first_and_little_else_is_shown(tmp
         assert [f"{chunk.path}, the whole file" in first for chunk in others] == [True, True, False]
 
 
+async def test_the_docstring_of_a_class_is_not_shown_beside_its_member(tmp_path: Path) -> None:
+    text = 'class Cart:\n    """Prices.\n\n    In cents.\n    """\n\n    def total(self):\n        return 1\n'
+    lines = text.split("\n")
+    heading = Chunk("cart.py", 1, 5, "\n".join(lines[:5]), 2.0, "Cart")
+    member = Chunk("cart.py", 7, 8, "\n".join(lines[6:8]), 1.0, "Cart.total")
+    for found, shown in (((heading, member), False), ((heading,), True)):
+        async with a_stage(
+            tmp_path / str(shown),
+            [RIGHT],
+            tasks=TASK,
+            start={**FILES, "cart.py": text},
+            approvals=OPEN,
+            headless=True,
+            retriever=GivenChunks(found),
+        ) as stage:
+            await run(stage)
+            first = "\n".join(message.text for message in stage.model.requests[0].messages)
+            assert ("In cents." in first) is shown
+
+
 async def test_of_two_members_of_one_name_that_of_the_named_class_comes_first(tmp_path: Path) -> None:
     text = (
         "class Basket:\n    def total(self):\n        return 1\nclass Cart:\n    def price(self):\n        return 2\n"

@@ -148,6 +148,13 @@ def is_unwritten(lines: Sequence[str]) -> bool:
     return 0 < len(bodies) <= 2 * sum(map(_has_no_body, bodies))
 
 
+def is_heading(lines: Sequence[str]) -> bool:
+    """Return True for Python that is the beginning of one definition alone: its own line, and what describes it."""
+    said = map(str.strip, _DOCSTRING.sub("", "\n".join(lines)).split("\n"))
+    code = [line for line in said if line and not line.startswith(("#", "@"))]
+    return len(code) == 1 and code[0].endswith(":") and _defined(code[0]) is not None
+
+
 def _is_function(line: str) -> bool:
     found = _defined(line)
     return found is not None and found["keyword"] in _FUNCTIONS

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.events import CodeRetrieved, KnowledgeFound, TestsFinished
+from agent_workbench.core.patch.left_out_text import is_heading
 from agent_workbench.core.patch.paths import matches_glob
 from agent_workbench.core.plan import Task
 from agent_workbench.core.repo.path_kinds import is_test
@@ -116,8 +117,11 @@ def _near(found: Sequence[Chunk], words: str, told: str) -> Iterator[Chunk]:
     """Yield the pieces of files that a task or its failing check name, and a few others; all if only tests are named.
 
     Code comes before tests, and definitions that the words name before others: a small model rewrites what it reads
-    first. What is far from a failure fills the prompt of a small model, which rewrites whatever it is shown.
+    first. What is far from a failure fills the prompt of a small model, which rewrites whatever it is shown; so does
+    the docstring of a class, beside a member of it.
     """
+    holders = {(each.path, each.symbol.rpartition(".")[0]) for each in found}
+    found = [each for each in found if (each.path, each.symbol) not in holders or not is_heading(each.text.split("\n"))]
     named = {each.path for each in found if PurePosixPath(each.path).name in told}
     most = MOST_OTHERS if any(not is_test(path) for path in named) else len(found)
     others = [each for each in found if each.path not in named][:most]
