@@ -367,6 +367,25 @@ async def test_the_docstring_of_a_class_is_not_shown_beside_its_member(tmp_path:
             assert ("In cents." in first) is shown
 
 
+async def test_the_file_that_the_title_names_comes_before_a_definition_that_a_later_word_is(tmp_path: Path) -> None:
+    other = Chunk("one.py", 1, 2, "def len(a):\n    return 1", 2.0, "len")
+    meant = Chunk("cart.py", 1, 2, CART.rstrip("\n"), 1.0, "total")
+    task = (replace(TASK[0], description="cart: add sums", goal="At most len(prices) of them"),)
+    files = {**FILES, "one.py": "def len(a):\n    return 1\n"}
+    async with a_stage(
+        tmp_path,
+        [RIGHT, FINISH],
+        tasks=task,
+        start=files,
+        approvals=OPEN,
+        headless=True,
+        retriever=GivenChunks((other, meant)),
+    ) as stage:
+        await run(stage)
+        first = "\n".join(message.text for message in stage.model.requests[0].messages)
+        assert "Piece 1: cart.py, the whole file\n" in first
+
+
 async def test_of_two_members_of_one_name_that_of_the_named_class_comes_first(tmp_path: Path) -> None:
     text = (
         "class Basket:\n    def total(self):\n        return 1\nclass Cart:\n    def price(self):\n        return 2\n"

@@ -116,9 +116,9 @@ async def _map(context: ToolContext, found: Sequence[Chunk], words: str) -> Repo
 def _near(found: Sequence[Chunk], words: str, told: str) -> Iterator[Chunk]:
     """Yield the pieces of files that a task or its failing check name, and a few others; all if only tests are named.
 
-    Code comes before tests, and definitions that the words name before others: a small model rewrites what it reads
-    first. What is far from a failure fills the prompt of a small model, which rewrites whatever it is shown; so does
-    the docstring of a class, beside a member of it.
+    Code comes before tests, and what the words name before others: a small model rewrites what it reads first. What is
+    far from a failure fills the prompt of a small model, which rewrites whatever it is shown; so does the docstring of
+    a class, beside a member of it.
     """
     holders = {(each.path, each.symbol.rpartition(".")[0]) for each in found}
     found = [each for each in found if (each.path, each.symbol) not in holders or not is_heading(each.text.split("\n"))]
@@ -127,14 +127,16 @@ def _near(found: Sequence[Chunk], words: str, told: str) -> Iterator[Chunk]:
     others = [each for each in found if each.path not in named][:most]
     members = [each.split(".") for each in _MEMBERS.findall(words)]
     said = set(_NAMES.findall(_MEMBERS.sub(" ", words)))
-    first = sorted(
-        found,
-        key=lambda each: (
-            is_test(each.path),
-            said.isdisjoint(_NAMES.findall(each.symbol)) and not any(_means(parts, each.symbol) for parts in members),
-            each.path not in named,  # the limit leaves out the last
-        ),
-    )
+    title = set(_NAMES.findall(words.partition("\n")[0]))
+
+    def order(each: Chunk) -> tuple[bool, int, bool]:
+        called = not said.isdisjoint(_NAMES.findall(each.symbol)) or any(
+            _means(parts, each.symbol) for parts in members
+        )
+        titled = PurePosixPath(each.path).stem in title
+        return is_test(each.path), -2 * called - 2 * titled - (each.path in named), not titled
+
+    first = sorted(found, key=order)  # the limit leaves out the last
     left = MOST_TOKENS
     for each in first:
         if (each.path in named or each in others) and (each.tokens <= left or left == MOST_TOKENS):
