@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec import json as msgspec_json
 
 from bench.tasks.agents import Attempt
-from bench.tasks.proxy import Exchange
+from bench.tasks.proxy import Exchange, looped_chars
 
 LOOP = "loop"
 CONTEXT_FULL = "context full"
@@ -91,7 +91,7 @@ def reasons(attempt: Attempt) -> tuple[str, ...]:
         found.append(TIME)
     if any(each.overflowed for each in exchanges):
         found.append(CONTEXT_FULL)
-    if attempt.repetitions or any(each.loop_tokens for each in exchanges):
+    if attempt.repetitions or any(looped_chars(each.answer) for each in exchanges):
         found.append(LOOP)
     if attempt.changes:
         found.append(WRONG_EDIT)

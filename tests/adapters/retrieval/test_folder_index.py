@@ -25,7 +25,7 @@ NO_VECTORS = EmbeddingSettings(EmbeddingProvider.NONE)
 DEADLY = """
 import os, sys
 sys.argv = ["worker", *sys.argv[1:]]
-from agent_workbench.adapters.retrieval import worker
+from agent_workbench.adapters.retrieval import index_worker
 from agent_workbench.adapters.retrieval.index.file_parser import FileParser
 index = FileParser.index
 def deadly(self, files, stop=None):
@@ -33,7 +33,7 @@ def deadly(self, files, stop=None):
         os._exit(9)
     return index(self, files, stop)
 FileParser.index = deadly
-worker.main()
+index_worker.main()
 """
 
 
