@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -80,9 +81,13 @@ class Running(Struct):
         self.mark.unlink()
 
     def send(self, number: int) -> Done:
-        """Send a signal and return how the command ended; its family is remembered for `survivors`."""
-        self.family = {*psutil.Process(self.process.pid).children(recursive=True)}
-        self.process.send_signal(number)
+        """Send a signal and return how the command ended; its family is remembered for `survivors`.
+
+        A fork that ended by itself was waited for by its zygote, so there is no process of that number any more.
+        """
+        with suppress(psutil.NoSuchProcess, ProcessLookupError):
+            self.family = {*psutil.Process(self.process.pid).children(recursive=True)}
+            self.process.send_signal(number)
         return self.wait()
 
     def wait(self) -> Done:
