@@ -1,5 +1,7 @@
 """Judges of a task: the files that its commands name, call or are configured by, and who may change them."""
 
+import time
+
 import pytest
 from msgspec.structs import replace
 
@@ -303,3 +305,10 @@ def test_an_old_failure_counts_where_the_words_name_what_it_misses(said: str, ou
 def test_an_old_failure_counts_where_the_words_say_what_its_name_says(said: str, test: str, counts: bool) -> None:
     before = (CheckResult("make test", 1, "", 0.1, (test,)),)
     assert excused_suite(Task(TaskId("T-1"), said), "make test", before) == (() if counts else ("make test",))
+
+
+@pytest.mark.parametrize("output", ["a" * 64_000, "x y " * 16_000, "name 'a" * 9_000, "cannot find a " * 4_500])
+def test_what_a_failure_misses_is_looked_for_quickly(output: str) -> None:
+    start = time.process_time()
+    excused_suite(Task(TaskId("T-1"), "Add total"), "make test", (CheckResult("make test", 1, output, 0.1, ("t",)),))
+    assert time.process_time() - start < 2.0

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from configparser import Error as IniError
 from configparser import RawConfigParser
 from enum import StrEnum
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -54,8 +55,8 @@ _DOCTEST_FAILS = re.compile(r"^Failed example:$|\[doctest\]", re.MULTILINE)
 # What a failure says is not there: Python, JavaScript, C, Go and Rust.
 _MISSING = re.compile(
     r"(?:cannot import name|no module named|has no attribute|\bname|export named|unexpected keyword argument"
-    r"|undefined reference to|implicit declaration of function|cannot find \w+) ['`\u2018\"](\w+)"
-    r"|\bundefined: (\w+)|(\w+) is not (?:defined|a function)",
+    r"|undefined reference to|implicit declaration of function|cannot find \w{1,40}) ['`\u2018\"](\w{1,200})"
+    r"|\bundefined: (\w{1,200})|\b(\w{1,200}) is not (?:defined|a function)",
     re.IGNORECASE,
 )
 
@@ -147,7 +148,7 @@ def excused_suite(task: Task, suite: str, baseline: Sequence[CheckResult] | None
     if before is None or before.passed or not before.failed_tests or is_about_failures(task):
         return ()
     words = named_words(task)
-    missing = {name.casefold() for names in _MISSING.findall(before.output) for name in names if name}
+    missing = _missing_names(before.output)
     if not missing.isdisjoint(part for word in words for part in (word, word.rpartition(".")[2])):
         return ()
     stems = {_subject(word) for word in words if "." in word or "/" in word}
@@ -157,6 +158,12 @@ def excused_suite(task: Task, suite: str, baseline: Sequence[CheckResult] | None
         if names & words or _says(task, test) or {*(_subject(path) for path in files), *_tested_by_class(test)} & stems:
             return ()
     return (suite,)
+
+
+@lru_cache(maxsize=8)
+def _missing_names(output: str) -> frozenset[str]:
+    """Return what failures say is missing. A run is asked often whether it passes, and its baseline stays the same."""
+    return frozenset(name.casefold() for names in _MISSING.findall(output) for name in names if name)
 
 
 def _says(task: Task, test: str) -> bool:
