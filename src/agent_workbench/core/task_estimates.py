@@ -21,7 +21,7 @@ class Intent(StrEnum):
 
 
 class Needs(RecordedValue, frozen=True):
-    """What a machine must have: graphics memory in GiB, cores that are free, models that answer there, and tags."""
+    """Requirements of a task on a machine: GiB of graphics memory, free cores, models that it serves, and tags."""
 
     gpu_vram_gb: float | None = None
     cores: int | None = None

@@ -56,7 +56,7 @@ SHOWN_LINES = 12
 SHOWN_CHARS = 160
 SHOWN_HASH = 12
 Outcome = Proposal | ActionRejected | ReflexionNoted | ContextCompacted | ChatReplied
-"""What an answer led to in a journal: a proposal, or an event where it proposed nothing."""
+"""Outcome of an answer in a journal: its proposal, or the event in place of one."""
 
 CUT = "… cut at the token limit"
 
