@@ -62,7 +62,9 @@ class Check(Struct, frozen=True):
 
     def plain(self, case: TaskCase) -> str:
         """Return the command line of a task."""
-        return case.check.replace("{python}", shlex.quote(self.python))
+        packages = Path(self.python).parent.parent / "lib/node_modules"
+        command = case.check.replace("{python}", shlex.quote(self.python))
+        return command.replace("{node_modules}", shlex.quote(str(packages)))
 
     def bounded(self, case: TaskCase) -> str:
         """Return the same with the time limit, for programs that have none of their own."""

@@ -79,6 +79,6 @@ def _check(tests: tuple[str, ...], there: list[str]) -> str:
     same = [path for path in tests if PurePosixPath(path).suffix == PurePosixPath(tests[0]).suffix]
     named = shlex.join(path for path in same if PurePosixPath(path).name != "conftest.py")
     if not tests[0].endswith(".py"):
-        return f"node --test {named}"
+        return f"env NODE_PATH={{node_modules}} node --test {named}"
     folder = "src:." if any(path.startswith("src/") for path in there) else "."
     return f"env PYTHONPATH={folder} {{python}} -m pytest -q {named}"
