@@ -19,7 +19,6 @@ READERS = {
     "adapters.database.shared_opening": "copies the start of an action before its effect",
     "cli.verbs.chat": "prints each event of a chat as it is recorded",
     "core.events.log_lines": "words of one event",
-    "core.events.output_digests": "shortens the output in one event",
     "core.history.audit_trail": "is stored between two events",
     "core.history.replay_marks": "marks single events",
     "core.history.summaries": "reads the outcomes alone of many sessions",

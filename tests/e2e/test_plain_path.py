@@ -14,7 +14,7 @@ from agent_workbench.api.set_up import write_demo
 from agent_workbench.bootstrap.repo_context import find_repo
 from agent_workbench.core.session_request import Invocation, SessionRequest
 from agent_workbench.tui.app import WorkbenchApp
-from agent_workbench.tui.session.session_app import AppEnvironment
+from agent_workbench.tui.session.window import AppEnvironment
 from tests.e2e.keyboard import APPROVE, SEND, START, Keyboard
 from tests.fakes.scripted_session import FakeClock
 from tests.tui.driver import SMALL

@@ -8,7 +8,7 @@ from agent_workbench.api.sessions.session_host import LocalSessionHost
 from agent_workbench.core.session_request import Invocation, SessionRequest
 from agent_workbench.subjects.inbox.screen import InboxList
 from agent_workbench.tui.app import WorkbenchApp
-from agent_workbench.tui.session.session_app import AppEnvironment
+from agent_workbench.tui.session.window import AppEnvironment
 from tests.e2e.keyboard import APPROVE, Keyboard
 from tests.e2e.machine import Machine
 from tests.fakes.scripted_session import FakeClock

@@ -19,7 +19,7 @@ from agent_workbench.core.ports.forge import PullRequests
 from agent_workbench.core.session_request import SessionRequest
 from agent_workbench.subjects.dispatch.progress import PlanWork
 from agent_workbench.tui.app import WorkbenchApp
-from agent_workbench.tui.session.session_app import AppEnvironment
+from agent_workbench.tui.session.window import AppEnvironment
 from agent_workbench.tui.widgets.row_list import RowList
 from tests.fakes.scripted_session import FakeClock, ScriptedHost, ScriptedSession
 from tests.tui.parts import Diff, Gate, PlanPart, Replay, Steps

@@ -13,7 +13,7 @@ from agent_workbench.core.patch.selection import leave_out
 from agent_workbench.core.patch.values import LeftOut, patch_hash, selectable_ids
 from agent_workbench.core.proposals import Proposal, shown_sha
 from agent_workbench.core.settings import Permission
-from agent_workbench.tui.session.session_app import AppEnvironment
+from agent_workbench.tui.session.window import AppEnvironment
 from tests.fakes import runs
 from tests.fakes.scripted_session import ScriptedSession
 from tests.tui.driver import LARGE, SMALL, driving

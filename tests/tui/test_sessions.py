@@ -18,7 +18,7 @@ from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.plan import TaskStatus
 from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.tui.app import WorkbenchApp
-from agent_workbench.tui.session.session_app import AppEnvironment
+from agent_workbench.tui.session.window import AppEnvironment
 from tests.fakes import runs
 from tests.fakes.scripted_session import FakeClock, ScriptedHost, ScriptedSession
 from tests.tui.driver import SMALL, Driver, driving

@@ -136,7 +136,7 @@ async def show(
     """
     from agent_workbench.api.screen_services import desktop, edit_text, system_clock
     from agent_workbench.tui.app import WorkbenchApp
-    from agent_workbench.tui.session.session_app import AppEnvironment
+    from agent_workbench.tui.session.window import AppEnvironment
 
     environ = host.invocation.environ
     app = WorkbenchApp(

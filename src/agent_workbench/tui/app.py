@@ -12,8 +12,8 @@ from textual.screen import Screen
 from agent_workbench.core.errors import WorkbenchError
 from agent_workbench.tui.keys import Keymap, Scope, bindings
 from agent_workbench.tui.palette import key_commands
-from agent_workbench.tui.session.session_app import AppEnvironment, SessionApp
 from agent_workbench.tui.session.tabs import MODE, InboxWatch, Tabs
+from agent_workbench.tui.session.window import AppEnvironment, SessionApp
 from agent_workbench.tui.terminal_app import DIALOG_STYLES, STYLES
 
 if TYPE_CHECKING:

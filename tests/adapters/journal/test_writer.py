@@ -14,8 +14,8 @@ from agent_workbench.adapters.journal.writer import JournalWriter
 from agent_workbench.core import events as e
 from agent_workbench.core.checks.results import CheckPurpose, CheckResult
 from agent_workbench.core.errors import JournalError, LockedError, StorageError
-from agent_workbench.core.events.output_digests import output_digest
 from agent_workbench.core.fold import fold_all
+from agent_workbench.core.fold.output_digests import output_digest
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.ports.stores import Journal
 from agent_workbench.core.settings import MEMORY_IGNORE

@@ -15,7 +15,7 @@ from agent_workbench.adapters.journal.line_format import JournalLine, claimed_ha
 from agent_workbench.core.errors import JournalError
 from agent_workbench.core.events import Recorded
 from agent_workbench.core.events.codec import decode_event
-from agent_workbench.core.events.output_digests import with_digests
+from agent_workbench.core.fold.output_digests import with_digests
 from agent_workbench.core.history.journal_proof import Problem, VerifyReport
 from agent_workbench.system.atomic_files import storage_error
 from agent_workbench.system.folder_trees import open_regular

@@ -14,7 +14,7 @@ from agent_workbench.adapters.journal.redaction import Redactor
 from agent_workbench.core.errors import JournalError
 from agent_workbench.core.events import Event, Recorded
 from agent_workbench.core.events.codec import change_texts, encode_event
-from agent_workbench.core.events.output_digests import with_digests
+from agent_workbench.core.fold.output_digests import with_digests
 from agent_workbench.core.settings import MEMORY_IGNORE
 from agent_workbench.system.atomic_files import make_directories, storage_error, sync_directory, sync_file, write_all
 from agent_workbench.system.command_bounds import check_record

@@ -65,7 +65,7 @@ class CheckPurpose(StrEnum):
 class CheckResult(RecordedValue, frozen=True):
     """Result of one command. `exit_code` is None if it timed out or could not start.
 
-    `output` is bounded; in a session's state a long output is its digest (`core.events.output_digests`). `failed_tests`
+    `output` is bounded; in a session's state a long output is its digest (`core.fold.output_digests`). `failed_tests`
     are test ids.
     """
 

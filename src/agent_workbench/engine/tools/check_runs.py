@@ -12,7 +12,7 @@ from agent_workbench.core.checks.results import CheckPurpose, CheckResult, all_p
 from agent_workbench.core.command_lines import denial
 from agent_workbench.core.errors import ShellError, WorkbenchError, WorkspaceError
 from agent_workbench.core.events import FAILING_FIRST, ActionResult, TestsFinished
-from agent_workbench.core.events.output_digests import digest_results
+from agent_workbench.core.fold.output_digests import digest_results
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.plan import Task
 from agent_workbench.core.ports.workspace import Command

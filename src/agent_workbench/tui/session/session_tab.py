@@ -9,7 +9,8 @@ from textual.app import SuspendNotSupported
 from textual.message import Message
 from textual.notifications import SeverityLevel
 
-from agent_workbench.core.errors import WorkbenchError
+from agent_workbench.core.errors import ExtraMissing, WorkbenchError
+from agent_workbench.core.extras import or_absent
 from agent_workbench.core.intents import Intent, Leave, StopAnswer
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.outcomes import Accepted, Outcome, Refused
@@ -20,9 +21,8 @@ from agent_workbench.tui.panes.plan import Requested
 from agent_workbench.tui.panes.side_panes import AdvicePane, CodePane, ScratchpadPane
 from agent_workbench.tui.panes.steps import StepsPane
 from agent_workbench.tui.panes.workbench_screen import WorkbenchScreen
-from agent_workbench.tui.session.session_app import SessionApp
 from agent_workbench.tui.session.session_dialogs import SessionDialogs
-from agent_workbench.tui.session.window import SessionWindow, TabNavigation, UserDraft
+from agent_workbench.tui.session.window import SessionApp, SessionWindow, TabNavigation, UserDraft
 from agent_workbench.tui.widgets.gate_bar import GateBar
 from agent_workbench.tui.widgets.replay_bar import ReplayBar
 from agent_workbench.tui.widgets.strips import SessionStrip
@@ -162,10 +162,10 @@ class SessionScreen(WorkbenchScreen):
         self._dialogs.rules.show()
 
     def action_models(self) -> None:
-        self._dialogs.context.show_models()
+        or_absent(self._dialogs.context.show_models, self._tell_missing)
 
     def action_knowledge(self) -> None:
-        self._dialogs.knowledge.show()
+        or_absent(self._dialogs.knowledge.show, self._tell_missing)
 
     def action_tell(self) -> None:
         self._dialogs.task.open_line()
@@ -180,13 +180,16 @@ class SessionScreen(WorkbenchScreen):
         self._dialogs.records.show_sessions()
 
     def action_audit(self) -> None:
-        self._dialogs.records.show_audit()
+        or_absent(self._dialogs.records.show_audit, self._tell_missing)
 
     def action_inbox(self) -> None:
-        self._dialogs.inbox.show()
+        or_absent(self._dialogs.inbox.show, self._tell_missing)
 
     def action_progress(self) -> None:
-        self._dialogs.plan.show_progress()
+        or_absent(self._dialogs.plan.show_progress, self._tell_missing)
+
+    def _tell_missing(self, missing: ExtraMissing) -> None:
+        self._window.tell(f"{missing}; {missing.advice}", "error")
 
     def action_undo(self) -> None:
         self._dialogs.task.undo()

@@ -10,8 +10,8 @@ from agent_workbench.core.intents import Leave
 from agent_workbench.core.session_request import OpenMode, SessionRequest
 from agent_workbench.core.text.sanitizer import sanitize_line
 from agent_workbench.tui.keys import Scope
-from agent_workbench.tui.session.session_app import SessionApp
 from agent_workbench.tui.session.session_tab import SessionTab
+from agent_workbench.tui.session.window import SessionApp
 
 if TYPE_CHECKING:
     from agent_workbench.core.live import SessionUpdate

@@ -1,4 +1,4 @@
-"""Interfaces between a session's tab and its dialogs."""
+"""What a session's tab, its dialogs and the app know of each other, and the optional services of the app."""
 
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from msgspec import Struct
 
 from agent_workbench.core.proposals import Proposal
+from agent_workbench.core.text.sanitizer import sanitize
+from agent_workbench.tui.terminal_app import TerminalApp
 from agent_workbench.views.sessions import read_only_reason
 
 if TYPE_CHECKING:
@@ -17,14 +19,17 @@ if TYPE_CHECKING:
     from agent_workbench.core.live import SessionUpdate
     from agent_workbench.core.outcomes import Outcome
     from agent_workbench.core.ports.forge import PullRequests
-    from agent_workbench.core.ports.machine import Clock
+    from agent_workbench.core.ports.machine import Clock, Desktop
     from agent_workbench.core.ports.session_host import SessionHost
     from agent_workbench.core.session_request import SessionRequest
     from agent_workbench.subjects.dispatch.progress import PlanWork
     from agent_workbench.tui.keys import Keymap
+    from agent_workbench.tui.notifier import Notifier
     from agent_workbench.tui.panes.workbench_screen import WorkbenchScreen
 
 Answer = TypeVar("Answer")
+Result = TypeVar("Result")
+NOTICE_SECONDS = 8.0
 
 
 class UserDraft(Struct, frozen=True):
@@ -127,6 +132,40 @@ class TabNavigation(Protocol):
 
     def show_strip(self) -> None:
         """Show the states of all tabs."""
+
+
+class AppEnvironment(Struct, frozen=True):
+    """Optional services of an app. Features whose service is missing (None) are hidden.
+
+    `past` are the recorded sessions of the repository. `edit_text` runs the user's own editor in the terminal: it takes
+    a text and the suffix of a file, and returns the edited text. `served`: a browser is the terminal; `in_tmux`: tmux.
+    `plan_work` makes what dispatches the tasks of the plan, `pull_requests` what opens pull requests of them.
+    """
+
+    past: "PastSessions | None" = None
+    edit_text: "Callable[[str, str], Awaitable[str]] | None" = None
+    desktop: "Desktop | None" = None
+    served: bool = False
+    in_tmux: bool = False
+    plan_work: "Callable[[], PlanWork] | None" = None
+    pull_requests: "Callable[[], PullRequests] | None" = None
+
+
+class SessionApp(TerminalApp[Result]):
+    """Base class of the app that shows sessions. Subclasses set `notifier` before they open a tab."""
+
+    notifier: "Notifier"
+
+    def __init__(self, host: "SessionHost", clock: "Clock", keymap: "Keymap", environment: AppEnvironment) -> None:
+        super().__init__(served=environment.served)
+        self.host = host
+        self.clock = clock
+        self.keymap = keymap
+        self.environment = environment
+
+    def tell(self, text: str, severity: "SeverityLevel" = "information") -> None:
+        """Show a notice in a corner for a while."""
+        self.notify(sanitize(text, limit_chars=2000), severity=severity, timeout=NOTICE_SECONDS, markup=False)
 
 
 def is_read_only(window: SessionWindow) -> bool:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from agent_workbench.core.checks.failure_report import failed_tests, report_failure
 from agent_workbench.core.checks.results import CheckPurpose, CheckResult, failed_commands
 from agent_workbench.core.events import ActionFinished, ActionResult, TestsFinished
-from agent_workbench.core.events.output_digests import KEPT_CHARS, output_digest, with_digests
+from agent_workbench.core.fold.output_digests import KEPT_CHARS, output_digest, with_digests
 from agent_workbench.core.ids import ProposalId
 
 PASSED = "".join(f"tests/test_a.py::test_{number} PASSED\n" for number in range(30_000))
