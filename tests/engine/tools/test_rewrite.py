@@ -403,6 +403,19 @@ async def test_of_two_members_of_one_name_that_of_the_named_class_comes_first(tm
         assert first.index("def price") < first.index("Piece 2: cart.py:2-3")
 
 
+async def test_a_test_in_a_file_of_the_program_comes_after_its_code(tmp_path: Path) -> None:
+    test = "def total_test():\n    assert total([1, 2]) == 3"
+    found = (Chunk("cart.py", 1, 2, test, 2.0, "total_test"), Chunk("cart.py", 5, 6, CART.rstrip("\n"), 1.0, "total"))
+    files = {**FILES, "cart.py": f"{test}\n\n\n{CART}"}
+    task = (replace(TASK[0], description="A sum is wrong"),)
+    async with a_stage(
+        tmp_path, [RIGHT], tasks=task, start=files, approvals=OPEN, headless=True, retriever=GivenChunks(found)
+    ) as stage:
+        await run(stage)
+        first = "\n".join(message.text for message in stage.model.requests[0].messages)
+        assert first.index("Piece 1: cart.py:5-6\n") < first.index("Piece 2: cart.py:1-2\n")
+
+
 async def test_a_file_that_the_words_name_is_shown_before_others_fill_the_prompt(tmp_path: Path) -> None:
     found = (Chunk("one.py", 1, 1, "a = 1", 2.0, "a", tokens=1_100), replace(CHUNKS.chunks[0], tokens=200))
     task = (replace(TASK[0], description="Mend cart.py"),)

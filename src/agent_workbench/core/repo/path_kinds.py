@@ -1,4 +1,4 @@
-"""Kinds of files that a path tells: tests, documentation, and secrets."""
+"""Kinds of files that a path tells: tests, documentation, and secrets; and definitions that are tests by their name."""
 
 import re
 from pathlib import PurePosixPath
@@ -7,6 +7,8 @@ _TEST_FOLDERS = frozenset(
     {"test", "tests", "testing", "testdata", "test_data", "__tests__", "__mocks__", "spec", "specs", "e2e", "fixtures"}
 )
 _TEST_NAME = re.compile(r"(tests?|test_.*|.*_tests?|conftest|.*[.-](test|spec|e2e|cy)|.*(Test|Tests|Spec|TestCase))")
+# Also the functions of Go.
+_TEST_CLASS = re.compile(r"Test[A-Z_]")
 _DOCUMENT_FOLDERS = frozenset({"doc", "docs", "documentation", "examples", "locale", "locales"})
 _DOCUMENT_SUFFIXES = frozenset({".md", ".mdx", ".markdown", ".rst", ".txt", ".adoc", ".svg", ".po", ".pot", ".csv"})
 # Names of files with secrets, in any folder: what is found or judged goes to a model.
@@ -28,6 +30,11 @@ def is_test(path: str) -> bool:
     """Return True for a file with tests, or one that tests need."""
     name = PurePosixPath(path)
     return bool(_TEST_FOLDERS.intersection(name.parts[:-1]) or _TEST_NAME.fullmatch(name.stem))
+
+
+def names_test(symbol: str) -> bool:
+    """Return True for the dotted name of a definition that is a test or belongs to one, in whatever file it stands."""
+    return any(_TEST_NAME.fullmatch(part) or _TEST_CLASS.match(part) for part in symbol.split("."))
 
 
 def is_document(path: str) -> bool:

@@ -12,7 +12,7 @@ from agent_workbench.core.events import CodeRetrieved, KnowledgeFound, TestsFini
 from agent_workbench.core.patch.left_out_text import is_heading
 from agent_workbench.core.patch.paths import matches_glob
 from agent_workbench.core.plan import Task
-from agent_workbench.core.repo.path_kinds import is_test
+from agent_workbench.core.repo.path_kinds import is_test, names_test
 from agent_workbench.core.repo.repo_map import RepoMap, map_repo
 from agent_workbench.core.repo.retrieval import RELEVANT, Chunk, CodeQuery
 from agent_workbench.engine.compacted_context import relocate_chunk
@@ -116,9 +116,9 @@ async def _map(context: ToolContext, found: Sequence[Chunk], words: str) -> Repo
 def _near(found: Sequence[Chunk], words: str, told: str) -> Iterator[Chunk]:
     """Yield the pieces of files that a task or its failing check name, and a few others; all if only tests are named.
 
-    Code comes before tests, and what the words name before others: a small model rewrites what it reads first. What is
-    far from a failure fills the prompt of a small model, which rewrites whatever it is shown; so does the docstring of
-    a class, beside a member of it.
+    Code comes before tests, also where one file holds both, and what the words name before others: a small model
+    rewrites what it reads first. What is far from a failure fills the prompt of a small model, which rewrites whatever
+    it is shown; so does the docstring of a class, beside a member of it.
     """
     holders = {(each.path, each.symbol.rpartition(".")[0]) for each in found}
     found = [each for each in found if (each.path, each.symbol) not in holders or not is_heading(each.text.split("\n"))]
@@ -134,7 +134,8 @@ def _near(found: Sequence[Chunk], words: str, told: str) -> Iterator[Chunk]:
             _means(parts, each.symbol) for parts in members
         )
         titled = PurePosixPath(each.path).stem in title
-        return is_test(each.path), -2 * called - 2 * titled - (each.path in named), not titled
+        tests = is_test(each.path) or (names_test(each.symbol) and not called)
+        return tests, -2 * called - 2 * titled - (each.path in named), not titled
 
     first = sorted(found, key=order)  # the limit leaves out the last
     left = MOST_TOKENS
