@@ -12,7 +12,7 @@ from agent_workbench.core.approval_rules import (
 )
 from agent_workbench.core.events import ActionDecided, ActionProposed, Event, ProposalReplaced, Recorded
 from agent_workbench.core.events.plan import Author
-from agent_workbench.core.history.mode_approvals import PastActions, session_actions, would_be_allowed
+from agent_workbench.core.history.past_actions import PastActions, session_actions, would_be_allowed
 from agent_workbench.core.ids import SessionId
 from agent_workbench.core.proposal_kinds import KINDS
 from agent_workbench.core.proposals import ANSWER_SERVER, Proposal, Verdict

@@ -18,7 +18,7 @@ from agent_workbench.adapters.journal.writer import JournalWriter
 from agent_workbench.adapters.memory import ScratchpadFolder
 from agent_workbench.adapters.schema_checker import SchemaChecker
 from agent_workbench.api.sessions.session_handle import UpdateFeed
-from agent_workbench.bootstrap.skill_tools import custom_prompts
+from agent_workbench.bootstrap.user_extensions import custom_prompts
 from agent_workbench.core.approval_rules import StoredRule
 from agent_workbench.core.events import Event, Recorded, SessionConfigured, SessionResumed, SessionStarted
 from agent_workbench.core.fold import fold_all

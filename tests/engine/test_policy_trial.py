@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from agent_workbench.cli.verbs.rules import trial_document, trial_text
 from agent_workbench.core import events as e
 from agent_workbench.core.approval_rules import RuleScope, StoredRule
-from agent_workbench.core.history.mode_approvals import PolicyTrial, TriedSession
+from agent_workbench.core.history.past_actions import PolicyTrial, TriedSession
 from agent_workbench.core.plan import Task, TaskOrigin
 from agent_workbench.core.repo.workspace import SandboxFacts
 from agent_workbench.core.settings import Approval, Approvals, Limits, Permission, Rule

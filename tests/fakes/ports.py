@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from agent_workbench.core.approval_rules import StoredRule
 from agent_workbench.core.errors import ConfigError, ModelError, PlanError, SandboxError, WorkbenchError
 from agent_workbench.core.events import SkillText
-from agent_workbench.core.history.mode_approvals import PastAction, PastActions
+from agent_workbench.core.history.past_actions import PastAction, PastActions
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.local_models import FoundServer, ListedModel
 from agent_workbench.core.model import (

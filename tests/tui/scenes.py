@@ -39,7 +39,7 @@ from agent_workbench.core.events import (
     TroubleMet,
     UserSaid,
 )
-from agent_workbench.core.history.mode_approvals import PastAction, PastActions
+from agent_workbench.core.history.past_actions import PastAction, PastActions
 from agent_workbench.core.intents import (
     CompleteCode,
     DraftTask,

@@ -17,7 +17,7 @@ from agent_workbench.core.events import (
     ProposalReplaced,
     TroubleMet,
 )
-from agent_workbench.core.history.mode_approvals import PastAction, PastActions
+from agent_workbench.core.history.past_actions import PastAction, PastActions
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.intents import (
     AbortTask,

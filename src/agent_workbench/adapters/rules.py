@@ -12,7 +12,7 @@ from msgspec.structs import fields
 
 from agent_workbench.core.approval_rules import RuleScope, StoredRule, rule_problem
 from agent_workbench.core.errors import ConfigError, TrustError, UsageError
-from agent_workbench.core.history.mode_approvals import PastActions
+from agent_workbench.core.history.past_actions import PastActions
 from agent_workbench.core.settings import Permission, Rule
 from agent_workbench.core.yaml_documents import (
     MAX_BYTES,

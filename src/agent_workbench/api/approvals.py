@@ -15,7 +15,7 @@ from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.errors import JournalError, PatchError, PlanError, UsageError, WorkspaceError
 from agent_workbench.core.events import Recorded, SessionConfigured, TaskStarted
 from agent_workbench.core.fold import fold
-from agent_workbench.core.history.mode_approvals import PolicyTrial, TriedSession
+from agent_workbench.core.history.past_actions import PolicyTrial, TriedSession
 from agent_workbench.core.ids import ProposalId, SessionId, TaskId, task_id
 from agent_workbench.core.knowledge import words_of
 from agent_workbench.core.patch.application import apply_patch

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from agent_workbench.api.trusted_repo import require_trust, settings_to_check, trusted_repo
 from agent_workbench.bootstrap.repo_context import Say, find_repo
-from agent_workbench.bootstrap.skill_tools import custom_prompts, skill_folders
+from agent_workbench.bootstrap.user_extensions import custom_prompts, skill_folders
 from agent_workbench.core.errors import PlanError
 from agent_workbench.core.ids import NO_SESSION, TaskId
 from agent_workbench.core.plan import Plan, TaskStatus, work_state

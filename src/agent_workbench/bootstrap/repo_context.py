@@ -11,7 +11,6 @@ from agent_workbench.bootstrap.commands import command_shell, language_servers
 from agent_workbench.bootstrap.database import share_tasks, shared_spending
 from agent_workbench.bootstrap.set_up import RepoSetup
 from agent_workbench.bootstrap.shared_resources import SharedResources, local_machine
-from agent_workbench.bootstrap.skill_tools import custom_prompts, skill_folders, skill_tools, tool_servers
 from agent_workbench.bootstrap.stores import (
     audit_index,
     past_figures,
@@ -20,6 +19,7 @@ from agent_workbench.bootstrap.stores import (
     session_store,
     system_clock,
 )
+from agent_workbench.bootstrap.user_extensions import custom_prompts, skill_folders, skill_tools, tool_servers
 from agent_workbench.core.extras import or_absent
 from agent_workbench.core.session_request import Invocation
 

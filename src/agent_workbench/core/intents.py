@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from agent_workbench.core.approval_rules import RuleScope
-from agent_workbench.core.events.consult import OfferedNote
+from agent_workbench.core.events.beside_tasks import OfferedNote
 from agent_workbench.core.history.replay_marks import MarkKind
 from agent_workbench.core.ids import ProposalId, TaskId
 from agent_workbench.core.inbox import InboxDecision

@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from agent_workbench.core.custom_prompts import CustomPrompt
 from agent_workbench.core.events import PromptBuilt
-from agent_workbench.core.history.mode_approvals import PastActions
+from agent_workbench.core.history.past_actions import PastActions
 from agent_workbench.core.knowledge import KnowledgeHit
 from agent_workbench.core.local_models import FoundServer
 from agent_workbench.core.plan import PlanPiece, Task, TaskDraft

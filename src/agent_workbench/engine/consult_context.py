@@ -8,7 +8,7 @@ from msgspec import Struct
 from agent_workbench.core.consult_requests import LogEntry
 from agent_workbench.core.errors import PatchError, UsageError
 from agent_workbench.core.events import Event
-from agent_workbench.core.events.consult import ConsultantAsked
+from agent_workbench.core.events.beside_tasks import ConsultantAsked
 from agent_workbench.core.live import Consulting, Streaming
 from agent_workbench.core.model import Message, Role
 from agent_workbench.core.patch.application import apply_patch

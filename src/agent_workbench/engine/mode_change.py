@@ -2,7 +2,7 @@
 
 from agent_workbench.core.approval_rules import RuleScope, StoredRule, mode_label, rule_problem
 from agent_workbench.core.events import ApprovalChanged, ModeChanged, PauseChanged
-from agent_workbench.core.history.mode_approvals import mode_approvals
+from agent_workbench.core.history.past_actions import mode_approvals
 from agent_workbench.core.intents import ChangeRule
 from agent_workbench.core.outcomes import Accepted, Outcome, Refused
 from agent_workbench.core.proposals import shown_sha

@@ -24,7 +24,7 @@ from agent_workbench.core.events import (
     TaskStarted,
 )
 from agent_workbench.core.fold import fold
-from agent_workbench.core.history.mode_approvals import TriedProposal
+from agent_workbench.core.history.past_actions import TriedProposal
 from agent_workbench.core.hook_answers import (
     INTERRUPTED,
     NOT_ALL_SEEN,

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_workbench.bootstrap.commands import command_shell
-from agent_workbench.bootstrap.skill_tools import hidden_files
+from agent_workbench.bootstrap.user_extensions import hidden_files
 from agent_workbench.core.session_request import Invocation
 
 if TYPE_CHECKING:  # loaded with a session

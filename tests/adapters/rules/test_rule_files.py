@@ -18,7 +18,7 @@ from agent_workbench.config.yaml_parser import compose_text
 from agent_workbench.core.approval_rules import RuleScope, StoredRule
 from agent_workbench.core.errors import ConfigError, TrustError
 from agent_workbench.core.events import ActionDecided, ActionProposed, SessionStarted
-from agent_workbench.core.history.mode_approvals import PastActions
+from agent_workbench.core.history.past_actions import PastActions
 from agent_workbench.core.ids import CommitId, ProposalId, SessionId
 from agent_workbench.core.proposal_kinds import DiffProposal
 from agent_workbench.core.proposals import Verdict

@@ -26,7 +26,7 @@ from agent_workbench.core.events import (
     TaskMerged,
     TaskRolledBack,
 )
-from agent_workbench.core.history.mode_approvals import PastAction
+from agent_workbench.core.history.past_actions import PastAction
 from agent_workbench.core.ids import CommitId, TaskId
 from agent_workbench.core.intents import (
     AbortTask,

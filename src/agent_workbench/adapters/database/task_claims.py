@@ -1,4 +1,7 @@
-"""Changes by the holder of a claim, checked in the statement that changes the row; and ends of tasks, as signed."""
+"""Changes by the holder of a claim, checked in the statement that changes the row; and ends of tasks, as signed.
+
+`task_dispatch` takes a task.
+"""
 
 from collections.abc import Iterable
 

@@ -18,7 +18,7 @@ from agent_workbench.adapters.journal.reader import FIRST_KIND, LAST_KIND, read_
 from agent_workbench.core.errors import JournalError, StorageError, UsageError
 from agent_workbench.core.events import Event, ModelAnswered, Recorded
 from agent_workbench.core.events.codec import MAX_DEPTH, decode_event
-from agent_workbench.core.history.mode_approvals import PastAction, PastActions, session_actions
+from agent_workbench.core.history.past_actions import PastAction, PastActions, session_actions
 from agent_workbench.core.history.summaries import KINDS, SessionSummary, done_tasks
 from agent_workbench.core.ids import SESSION_ID, SessionId, TaskId
 from agent_workbench.core.model import ModelFacts

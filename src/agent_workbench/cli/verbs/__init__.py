@@ -1,1 +1,1 @@
-"""The verbs of the command `agent`, one module each, by subject."""
+"""The verbs of the command `agent` that belong to no subject."""

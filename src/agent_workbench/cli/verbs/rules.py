@@ -13,7 +13,7 @@ from agent_workbench.cli.options import add_verb, whole_number
 from agent_workbench.cli.output import say, say_aside, say_json
 from agent_workbench.core.approval_rules import RULE_SCOPE_LABELS, rule_words
 from agent_workbench.core.errors import ExitCode
-from agent_workbench.core.history.mode_approvals import PolicyTrial, TriedProposal
+from agent_workbench.core.history.past_actions import PolicyTrial, TriedProposal
 from agent_workbench.core.plan import TaskOrigin
 from agent_workbench.core.session_request import Invocation
 from agent_workbench.core.text.amounts import counted_text

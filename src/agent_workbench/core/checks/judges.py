@@ -1,4 +1,4 @@
-"""Judges of a task: the files that decide whether it is done, and who may change them."""
+"""What says whether a task is done: the files that judge it, who may change them; which old failures do not count."""
 
 import json
 import re

@@ -5,7 +5,7 @@ A body's field may be added with a default; anything else is a new schema versio
 
 from msgspec import Struct
 
-from agent_workbench.core.events.consult import (
+from agent_workbench.core.events.beside_tasks import (
     ChatReplied,
     ChatShortened,
     ChatStarted,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from agent_workbench.core.approval_rules import StoredRule
-from agent_workbench.core.history.mode_approvals import PastActions
+from agent_workbench.core.history.past_actions import PastActions
 from agent_workbench.core.ids import TaskId
 from agent_workbench.core.local_models import ModelChoice
 from agent_workbench.core.plan import Plan, PlanPiece, Task, TaskStatus

@@ -12,7 +12,7 @@ from agent_workbench.core.events import (
     PlanSurveyed,
     Recorded,
 )
-from agent_workbench.core.events.consult import ConsultantAnswered, ConsultantAsked
+from agent_workbench.core.events.beside_tasks import ConsultantAnswered, ConsultantAsked
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import Proposal, ProposalStage
 from agent_workbench.core.proposed_plan import ProposedPlan

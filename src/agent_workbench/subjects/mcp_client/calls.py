@@ -68,7 +68,7 @@ async def _trusted_servers(
     invocation: Invocation, names: Sequence[str], say: Say | None = None
 ) -> "tuple[McpServer, ...]":
     """Return the sources of the trusted servers with these names, without names of all; raise `UsageError`."""
-    from agent_workbench.bootstrap.skill_tools import tool_servers
+    from agent_workbench.bootstrap.user_extensions import tool_servers
 
     repo, settings = await repo_or_folder(invocation, say)
     known = [name for name, _ in settings.mcp_servers]

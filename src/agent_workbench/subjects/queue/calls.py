@@ -12,7 +12,7 @@ from msgspec import Struct
 from agent_workbench.api.plans import draft_in_words
 from agent_workbench.api.trusted_repo import database_advice, settings_to_check, trusted_repo
 from agent_workbench.bootstrap.repo_context import Say, find_repo
-from agent_workbench.bootstrap.skill_tools import skill_folders
+from agent_workbench.bootstrap.user_extensions import skill_folders
 from agent_workbench.core.errors import PlanError, StorageError, UsageError
 from agent_workbench.core.plan import Task, TaskOrigin
 from agent_workbench.core.ports.repo_files import Plans

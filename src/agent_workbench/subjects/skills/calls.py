@@ -8,7 +8,7 @@ from msgspec import Struct
 from agent_workbench.api.trusted_repo import repo_or_folder, say_nothing, settings_to_check
 from agent_workbench.bootstrap.commands import command_shell
 from agent_workbench.bootstrap.repo_context import RepoContext, Say, find_repo
-from agent_workbench.bootstrap.skill_tools import environment_setup, skill_folders, skill_tools
+from agent_workbench.bootstrap.user_extensions import environment_setup, skill_folders, skill_tools
 from agent_workbench.core.errors import LockedError, RepoError, SkillError, ToolError
 from agent_workbench.core.events import SessionLeft
 from agent_workbench.core.history.summaries import SessionQuery

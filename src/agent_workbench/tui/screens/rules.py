@@ -8,7 +8,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from agent_workbench.core.approval_rules import RuleScope, StoredRule, offered_rules
-from agent_workbench.core.history.mode_approvals import PastActions
+from agent_workbench.core.history.past_actions import PastActions
 from agent_workbench.core.live import SessionUpdate
 from agent_workbench.core.outcomes import Outcome, PastActionsFound, Refused
 from agent_workbench.core.ports.machine import Clock

@@ -13,7 +13,7 @@ from agent_workbench.core.approval_rules import (
     mode_label,
     rule_words,
 )
-from agent_workbench.core.history.mode_approvals import PastAction, PastActions, would_be_allowed
+from agent_workbench.core.history.past_actions import PastAction, PastActions, would_be_allowed
 from agent_workbench.core.ids import session_suffix
 from agent_workbench.core.proposals import KINDS, Verdict, is_person
 from agent_workbench.core.proposed_action import UnattendedRule
