@@ -123,6 +123,24 @@ not ok 4 - elsewhere # SKIP no network
 1..4
 """
 
+# `node --test` on a file with tests of tape.
+WRAPPED_TAP = """\
+TAP version 13
+# TAP version 13
+# \\# totals
+# ok 1 adds
+# not ok 2 item \\#3
+#   ---
+#     operator: equal
+#   ...
+# 1..2
+# Subtest: sum.test.js
+not ok 1 - sum.test.js
+1..1
+# tests 1
+# fail 1
+"""
+
 JEST = """\
  FAIL  src/sum.test.js
   sum
@@ -144,6 +162,7 @@ test at sum.test.js:3:1
 @pytest.mark.parametrize(
     ("output", "expected"),
     [
+        (WRAPPED_TAP, ("item #3", "sum.test.js")),
         (
             GO,
             (

@@ -179,3 +179,22 @@ def test_of_a_command_that_hangs_its_last_lines_and_the_newest_frames_are_told()
 def test_what_is_told_of_a_command_that_hangs_is_bounded(said: str, trace: str) -> None:
     told = report_hang(f"{said}Fatal Python error: Aborted\n{trace * 100}", 1_000)
     assert len(told) <= 1_000 + 2 * len("… 1234567 lines cut …")
+
+
+@pytest.mark.parametrize("prefix", ["", "# "])
+def test_a_failed_assertion_of_tap_is_told_with_both_values_and_without_frames_of_packages(prefix: str) -> None:
+    """As tape prints it, alone and below `node --test`; in three parts of four of it were frames of tape and node."""
+    frames = "          at Test.assert (/shop/node_modules/tape/lib/test.js:548:48)\n" * 5
+    failures = (
+        f"not ok {number} {name}\n  ---\n    operator: equal\n    expected: |-\n      'wanted {number}'\n"
+        f"    actual: |-\n      'got {number}'\n    stack: |-\n{frames}"
+        f"          at Test.run (/shop/test/a.js:{number}:7)\n"
+        "          at process.processImmediate (node:internal/timers:483:21)\n  ...\n"
+        for number, name in enumerate(("adds", "subtracts", "divides"), 1)
+    )
+    lines = f"TAP version 13\n{''.join(failures)}1..3\n".splitlines()
+    output = "\n".join(["TAP version 13", *(f"{prefix}{line}" for line in lines), "# tests 3", "# fail 3"])
+    report = report_failure(output, 1_300, brief=True)
+    assert all(f"wanted {number}" in report and f"got {number}" in report for number in (1, 2, 3))
+    assert "node_modules" not in report
+    assert "/shop/test/a.js:1:7" in report

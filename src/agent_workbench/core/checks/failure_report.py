@@ -1,7 +1,8 @@
 """Excerpt of a failed run's output, without repeats, and the ids of the failed tests in it."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 from agent_workbench.core.checks.results import failure_heading
 
@@ -45,6 +46,13 @@ _RULE = re.compile(r"[-=_* ]*$")
 # pytest shows the arguments of a test above its code.
 _ARGUMENTS = re.compile(r"\w+ = ")
 
+# The summary that node adds itself stays a comment.
+_WRAPPED_TAP = re.compile(r"^# TAP version \d", re.MULTILINE)
+_WRAPPED = re.compile(
+    r"^# (?!(?:Subtest:|(?:tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) \d))", re.MULTILINE
+)
+_LIBRARY_FRAME = re.compile(r"\s*at .*(?:[(/ ]node_modules/|[( ]node:)")
+
 MAX_FAILURES = 1000
 MAX_ID_CHARS = 500
 _MAX_LINE_CHARS = 4000
@@ -70,18 +78,36 @@ def report_failure(output: str, limit_chars: int, *, brief: bool = False) -> str
     """Return the most useful part of `output` in about `limit_chars` characters, each cut stated.
 
     The first line of each distinct error comes first, then the runner's summary, then the lines that explain a failure,
-    with their context, in order. If no such line is found: the beginning and the end. Equal failures and repeated lines
-    are told once. An output that fits is returned whole. A `brief` report tells no error twice: the first failures with
-    their lines, then the names of others.
+    with their context, in order. If no such line is found: the beginning and the end. Equal failures, repeated lines and
+    frames of node's packages are told once or cut, also in an output that fits. A `brief` report tells no error twice:
+    the first failures with their lines, then the names of others.
     """
-    text = COLOUR.sub("", output).strip("\n")
-    lines = [shorten_line(_last_written(line)) for line in text.split("\n")]
+    text = without_wrapping(COLOUR.sub("", output)).strip("\n")
+    lines = list(_without_library_frames(shorten_line(_last_written(line)) for line in text.split("\n")))
     errors = distinct_errors(lines)
     lines = without_repeated_groups(without_equal_failures(lines))
     head = _heading(errors, lines)
     if brief:
         head, lines = [], [_ADDRESS.sub(" at 0x…", line) for line in lines]
     return "\n".join([*head, _excerpt(lines, limit_chars - sum(len(line) + 1 for line in head), brief=brief)])
+
+
+def without_wrapping(output: str) -> str:
+    """Return an output with the TAP of another runner that `node --test` repeats as comments."""
+    return _WRAPPED.sub("", output).replace("\\#", "#") if _WRAPPED_TAP.search(output) else output
+
+
+def _without_library_frames(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the lines; frames of packages and of node itself in a stack of node are a cut."""
+    for is_cut, same in groupby(lines, lambda line: _LIBRARY_FRAME.match(line) is not None):
+        if is_cut:
+            yield _cut_lines(sum(1 for _ in same))
+        else:
+            yield from same
+
+
+def _cut_lines(number: int) -> str:
+    return f"… {number} line{'s' if number > 1 else ''} cut …"
 
 
 def report_hang(output: str, limit_chars: int) -> str:
@@ -199,11 +225,11 @@ def _with_cuts(lines: Sequence[str], kept: set[int]) -> Iterator[str]:
             cut += int(before[1]) if before else 1
             continue
         if cut:
-            yield f"… {cut} line{'s' if cut > 1 else ''} cut …"
+            yield _cut_lines(cut)
             cut = 0
         yield line
     if cut:
-        yield f"… {cut} line{'s' if cut > 1 else ''} cut …"
+        yield _cut_lines(cut)
 
 
 def _ends(lines: Sequence[str], limit_chars: int) -> str:
@@ -337,7 +363,7 @@ class _OutputReader:
         self._go_tests: list[str] = []
 
     def names(self, output: str) -> Iterator[str]:
-        for raw in output.split("\n"):
+        for raw in without_wrapping(output).split("\n"):
             line = raw if len(raw) <= _MAX_LINE_CHARS else raw[:_MAX_LINE_CHARS]
             line = _COLOUR.sub("", line).strip() if "\x1b" in line else line.strip()
             if line[:1] in _BEGINNINGS and line:
