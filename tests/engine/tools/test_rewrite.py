@@ -350,11 +350,11 @@ async def test_code_that_the_words_name_comes_first_and_little_else_is_shown(tmp
 async def test_the_docstring_of_a_class_is_not_shown_beside_its_member(tmp_path: Path) -> None:
     text = 'class Cart:\n    """Prices.\n\n    In cents.\n    """\n\n    def total(self):\n        return 1\n'
     lines = text.split("\n")
-    heading = Chunk("cart.py", 1, 5, "\n".join(lines[:5]), 2.0, "Cart")
+    heading, part = (Chunk("cart.py", 1, last, "\n".join(lines[:last]), 2.0, "Cart") for last in (5, 3))
     member = Chunk("cart.py", 7, 8, "\n".join(lines[6:8]), 1.0, "Cart.total")
-    for found, shown in (((heading, member), False), ((heading,), True)):
+    for found, shown in (((heading, member), False), ((part, member), False), ((heading,), True)):
         async with a_stage(
-            tmp_path / str(shown),
+            tmp_path / str(len(found[0].text)) / str(shown),
             [RIGHT],
             tasks=TASK,
             start={**FILES, "cart.py": text},
@@ -364,7 +364,7 @@ async def test_the_docstring_of_a_class_is_not_shown_beside_its_member(tmp_path:
         ) as stage:
             await run(stage)
             first = "\n".join(message.text for message in stage.model.requests[0].messages)
-            assert ("In cents." in first) is shown
+            assert ('"""Prices.' in first) is shown
 
 
 async def test_the_file_that_the_title_names_comes_before_a_definition_that_a_later_word_is(tmp_path: Path) -> None:
@@ -427,6 +427,25 @@ async def test_a_file_that_the_words_name_is_shown_before_others_fill_the_prompt
         first = "\n".join(message.text for message in stage.model.requests[0].messages)
         assert "Piece 1: cart.py, the whole file\n" in first
         assert "one.py:1-1" not in first
+
+
+async def test_a_long_docstring_is_shown_by_its_first_line_and_stays(tmp_path: Path) -> None:
+    """In libraries it is most of a function: the 1.5B copied it, or changed its examples in place of the code."""
+    doc = '    """Sum of the prices.\n\n    >>> total([1, 2])\n    3\n    """\n'
+    head, _, body = CART.partition("\n")
+    text = f"{head}\n{doc}{body}"
+    said = rewrite(f'{head}\n    """Sum of the prices. …"""\n    return sum(prices)')
+    found = GivenChunks((Chunk("cart.py", 1, 6, text.rstrip("\n"), 1.0, "total"),))
+    async with a_stage(
+        tmp_path, [said], tasks=TASK, start={**FILES, "cart.py": text}, approvals=OPEN, headless=True, retriever=found
+    ) as stage:
+        await run(stage)
+        first = "\n".join(message.text for message in stage.model.requests[0].messages)
+        assert '"""Sum of the prices. …"""' in first
+        assert ">>> total" not in first
+        proposed = [event.proposal for event in stage.events if isinstance(event, ActionProposed)]
+        [diff] = [each for each in proposed if each.tool == "rewrite"]
+        assert (">>>" in diff.diff.replace("\n ", "\n"), "-    return" in diff.diff, diff.repaired) == (True, True, ())
 
 
 async def test_an_older_version_offers_no_pieces(tmp_path: Path) -> None:

@@ -78,9 +78,9 @@ def report_failure(output: str, limit_chars: int, *, brief: bool = False) -> str
     """Return the most useful part of `output` in about `limit_chars` characters, each cut stated.
 
     The first line of each distinct error comes first, then the runner's summary, then the lines that explain a failure,
-    with their context, in order. If no such line is found: the beginning and the end. Equal failures, repeated lines and
-    frames of node's packages are told once or cut, also in an output that fits. A `brief` report tells no error twice:
-    the first failures with their lines, then the names of others.
+    with their context, in order. If no such line is found: the beginning and the end. Equal failures, repeated lines
+    and frames of packages of node are told once or cut, also in an output that fits. A `brief` report tells no error
+    twice: the first failures with their lines, then the names of others.
     """
     text = without_wrapping(COLOUR.sub("", output)).strip("\n")
     lines = list(_without_library_frames(shorten_line(_last_written(line)) for line in text.split("\n")))

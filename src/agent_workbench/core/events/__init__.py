@@ -59,6 +59,7 @@ from agent_workbench.core.events.session import (
 )
 from agent_workbench.core.events.step import (
     FAILING_FIRST,
+    SHORT_DOCSTRINGS,
     ActionRejected,
     ChunkDropped,
     ChunkPinned,
@@ -175,6 +176,7 @@ class Recorded(Struct, frozen=True):
 __all__ = [
     "FAILING_FIRST",
     "SCHEMA_VERSION",
+    "SHORT_DOCSTRINGS",
     "AbortAsked",
     "ActionDecided",
     "ActionFinished",

@@ -18,6 +18,8 @@ from agent_workbench.core.tools.spec import ToolSpec
 FAILING_FIRST = 4
 """Version of words, flow and forms of answers (`TaskStarted.wording`) that was made for small models: the failing
 output is in the first prompt, and the judges of a task are read-only. Tasks of older versions go on as they began."""
+SHORT_DOCSTRINGS = 5
+"""Version since which a piece of Python is shown with the first lines of its docstrings alone."""
 
 
 class SkillText(RecordedValue, frozen=True):

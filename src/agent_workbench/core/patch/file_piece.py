@@ -8,8 +8,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from agent_workbench.core.errors import PatchError
+from agent_workbench.core.patch.docstrings import with_kept_docstrings
 from agent_workbench.core.patch.file_lines import FileLines, LineEdit, line_end
-from agent_workbench.core.patch.left_out_text import defined_names, with_left_out
+from agent_workbench.core.patch.left_out_text import PYTHON, defined_names, with_left_out
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.patch.values import FileContent
 
@@ -22,7 +23,8 @@ class FilePiece(Struct, frozen=True):
     """Lines of a file that were shown under a number: where they were, and their text without line ends.
 
     `versions` are the texts that the piece had, the newest last: one of them stands in the file. `imports`: it is those
-    of its file. `whole`: it is all of its file, so that its new text may not be empty.
+    of its file. `whole`: it is all of its file, so that its new text may not be empty. `short`: its
+    long docstrings were shown by their first lines.
     """
 
     number: int
@@ -31,6 +33,7 @@ class FilePiece(Struct, frozen=True):
     versions: tuple[tuple[str, ...], ...]
     imports: bool = False
     whole: bool = False
+    short: bool = False
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -97,6 +100,9 @@ def rewrite_file(content: FileContent, rewrites: Iterable[tuple[FilePiece, Seque
         body, dropped = _without_heads(piece, file.bare[: found.start], old, written)
         lines, repaired = _shifted(piece, old, _without_margins(body, old))
         repaired = (*dropped, *repaired)
+        if piece.short and piece.path.endswith(PYTHON):
+            lines, names = with_kept_docstrings(old, lines)
+            repaired += tuple(f"the docstring of {name} stayed: the new text left it out" for name in names)
         lines, kept = with_left_out(f"piece {piece.number}", piece.path, old, lines, whole=len(old) == len(file))
         repaired += kept
         edits.append(LineEdit(found.start, found.stop, _ended(file, found, lines)))

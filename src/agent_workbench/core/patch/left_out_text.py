@@ -17,7 +17,7 @@ LEAST_CLOSING_LINES = 3
 # A string or comment that is a statement of its own, at the start of a line; with its prefix in Python.
 _BLOCKS = (('"""', '"""'), ("'''", "'''"), ("/*", "*/"), ("<!--", "-->"), ("{-", "-}"), ("=begin", "=end"))
 _LINE_COMMENTS = ("#", "//", "--", ";", "%")
-_PYTHON = (".py", ".pyi")
+PYTHON = (".py", ".pyi")
 _ABOVE_DOTS = (":", '"', "'", "(", "[", ",")
 """Ends of a line of Python below which `...` may stand alone: a signature, a docstring, an open bracket."""
 _DOCTEST = (">>>", "...")
@@ -42,6 +42,7 @@ _NO_BODY = re.compile(
     re.IGNORECASE,
 )
 _DOCSTRING = re.compile(r'"{3}.*?"{3}|\'{3}.*?\'{3}|/\*.*?\*/', re.DOTALL)
+_UNENDED = re.compile(r'("{3}|\'{3}).*', re.DOTALL)
 _ABOVE = ("@", "#", "//", "/*", "*", "--")
 """First characters of lines directly above a definition that move with it: decorators, attributes, comments."""
 _CLOSING = (")", "]", "}", "end", "{")
@@ -80,7 +81,7 @@ def with_left_out(
             advice="give the file its whole new text; a file is removed by a diff only",
         )
     standing = {line.strip() for line in old}
-    is_python = path.endswith(_PYTHON)
+    is_python = path.endswith(PYTHON)
     for at, line in enumerate(map(str.strip, new)):
         if line not in standing and (_stands_for_text(line) or (is_python and _left_out_here(new, at))):
             raise PartialRewrite(
@@ -149,8 +150,11 @@ def is_unwritten(lines: Sequence[str]) -> bool:
 
 
 def is_heading(lines: Sequence[str]) -> bool:
-    """Return True for Python that is the beginning of one definition alone: its own line, and what describes it."""
-    said = map(str.strip, _DOCSTRING.sub("", "\n".join(lines)).split("\n"))
+    """Return True for Python that is the beginning of one definition alone: its own line, and what describes it.
+
+    A long docstring is searched in parts, so it may not end in these lines.
+    """
+    said = map(str.strip, _UNENDED.sub("", _DOCSTRING.sub("", "\n".join(lines))).split("\n"))
     code = [line for line in said if line and not line.startswith(("#", "@"))]
     return len(code) == 1 and code[0].endswith(":") and _defined(code[0]) is not None
 

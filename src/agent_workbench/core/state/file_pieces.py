@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.events import (
     FAILING_FIRST,
+    SHORT_DOCSTRINGS,
     ChunkDropped,
     ChunkPinned,
     CodeEvent,
@@ -85,7 +86,7 @@ def offered_pieces(run: TaskRun) -> OfferedPieces:
     # Earlier texts of the pieces of an attempt that is kept: an undo brings them back.
     earlier: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, ...], ...]] = {}
     answered = -1
-    judges = run.judges
+    judges, is_short = run.judges, run.wording >= SHORT_DOCSTRINGS
     for recorded, chunks in sent_chunks(run.history):
         match recorded.event:
             case PatchApplied(proposal_id=applied):
@@ -121,7 +122,9 @@ def offered_pieces(run: TaskRun) -> OfferedPieces:
             if number not in pieces:
                 text = _text(chunk)
                 versions, imports = earlier.get((chunk.path, text), (text,)), chunk.symbol == IMPORTS
-                pieces[number] = FilePiece(number, chunk.path, chunk.first_line, versions, imports, chunk.whole)
+                pieces[number] = FilePiece(
+                    number, chunk.path, chunk.first_line, versions, imports, chunk.whole, is_short
+                )
     return OfferedPieces(tuple(pieces.values()), numbers)
 
 

@@ -2,7 +2,7 @@
 
 import re
 from asyncio import to_thread
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from pathlib import PurePosixPath
 
 from msgspec.structs import replace
@@ -12,7 +12,7 @@ from agent_workbench.core.events import CodeRetrieved, KnowledgeFound, TestsFini
 from agent_workbench.core.patch.left_out_text import is_heading
 from agent_workbench.core.patch.paths import matches_glob
 from agent_workbench.core.plan import Task
-from agent_workbench.core.repo.path_kinds import is_test, names_test
+from agent_workbench.core.repo.path_kinds import is_document, is_test, names_test
 from agent_workbench.core.repo.repo_map import RepoMap, map_repo
 from agent_workbench.core.repo.retrieval import RELEVANT, Chunk, CodeQuery
 from agent_workbench.engine.compacted_context import relocate_chunk
@@ -117,14 +117,9 @@ def _near(found: Sequence[Chunk], words: str, told: str) -> Iterator[Chunk]:
     """Yield the pieces of files that a task or its failing check name, and a few others; all if only tests are named.
 
     Code comes before tests, also where one file holds both, and what the words name before others: a small model
-    rewrites what it reads first. What is far from a failure fills the prompt of a small model, which rewrites whatever
-    it is shown; so does the docstring of a class, beside a member of it.
+    rewrites what it reads first.
     """
-    holders = {(each.path, each.symbol.rpartition(".")[0]) for each in found}
-    found = [each for each in found if (each.path, each.symbol) not in holders or not is_heading(each.text.split("\n"))]
     named = {each.path for each in found if PurePosixPath(each.path).name in told}
-    most = MOST_OTHERS if any(not is_test(path) for path in named) else len(found)
-    others = [each for each in found if each.path not in named][:most]
     members = [each.split(".") for each in _MEMBERS.findall(words)]
     said = set(_NAMES.findall(_MEMBERS.sub(" ", words)))
     title = set(_NAMES.findall(words.partition("\n")[0]))
@@ -137,12 +132,38 @@ def _near(found: Sequence[Chunk], words: str, told: str) -> Iterator[Chunk]:
         tests = is_test(each.path) or (names_test(each.symbol) and not called)
         return tests, -2 * called - 2 * titled - (each.path in named), not titled
 
-    first = sorted(found, key=order)  # the limit leaves out the last
     left = MOST_TOKENS
-    for each in first:
-        if (each.path in named or each in others) and (each.tokens <= left or left == MOST_TOKENS):
+    for each in sorted(_relevant(found, named, set(_NAMES.findall(told))), key=order):  # the limit leaves out the last
+        if each.tokens <= left or left == MOST_TOKENS:
             left -= each.tokens
             yield each
+
+
+def _relevant(found: Sequence[Chunk], named: Set[str], told: Set[str]) -> Iterator[Chunk]:
+    """Yield what is near to a failure: a small model rewrites whatever it is shown.
+
+    Left out are documents and tests that nothing names beside code that is named, all but a few other pieces there,
+    the tests of a file of which others fail, and the docstring of a class beside a member of it.
+    """
+    holders = {(each.path, each.symbol.rpartition(".")[0]) for each in found}
+    failing = {each.place for each in found if is_test(each.path) and not told.isdisjoint(_own_names(each))}
+    failing_files = {place.rpartition(":")[0] for place in failing}
+    has_code = any(not is_test(path) for path in named)
+    others = 0
+    for each in found:
+        if (each.path, each.symbol) in holders and is_heading(each.text.split("\n")):
+            continue
+        if each.path in failing_files and each.place not in failing:
+            continue
+        if has_code and each.path not in named:
+            if is_test(each.path) or is_document(each.path) or others == MOST_OTHERS:
+                continue
+            others += 1
+        yield each
+
+
+def _own_names(chunk: Chunk) -> Iterator[str]:
+    return (name.rpartition(".")[2] for name in chunk.symbol.split(", "))
 
 
 def _means(member: Sequence[str], symbol: str) -> bool:

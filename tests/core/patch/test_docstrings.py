@@ -1,0 +1,120 @@
+"""Docstrings in a rewritten piece: shown by their first lines, kept where the new text has no other."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_workbench.core.patch.docstrings import with_kept_docstrings, with_short_docstrings
+
+LONG = '''\
+class Cart:
+    """
+    Prices in cents.
+
+    >>> Cart([1]).total()
+    1
+    """
+
+    @cached
+    async def total(
+        self,
+        prices: list[int] = (),  # of all: those given
+    ) -> int:
+
+        r"""Sum of the prices.
+
+        >>> total([])
+        0
+        """
+        return 1
+
+    def other(self):
+        """Two
+        lines."""
+        return """
+        def inner():
+        """
+
+    def short(self): return 1
+'''
+SHORT = '''\
+class Cart:
+    """Prices in cents. …"""
+
+    @cached
+    async def total(
+        self,
+        prices: list[int] = (),  # of all: those given
+    ) -> int:
+
+        r"""Sum of the prices. …"""
+        return 1
+
+    def other(self):
+        """Two
+        lines."""
+        return """
+        def inner():
+        """
+
+    def short(self): return 1
+'''
+FIRST = "Sum of the prices. …"
+
+
+def kept(new: str) -> tuple[str, tuple[str, ...]]:
+    lines, names = with_kept_docstrings(LONG.split("\n"), new.split("\n"))
+    return "\n".join(lines), names
+
+
+def test_long_docstrings_are_their_first_lines() -> None:
+    assert "\n".join(with_short_docstrings(LONG.split("\n"))) == SHORT
+
+
+def test_what_was_shown_short_is_whole_again() -> None:
+    body, mended = "return 1\n\n    def other", "return sum(prices)\n\n    def other"
+    assert kept(SHORT.replace(body, mended)) == (LONG.replace(body, mended), ())
+
+
+@pytest.mark.parametrize("written", ["Sum of the prices.", "Sum of the prices. ...", "Sum of the prices.\n        "])
+def test_a_model_writes_the_short_form_in_its_own_way(written: str) -> None:
+    assert kept(SHORT.replace(FIRST, written)) == (LONG, ())
+
+
+def test_a_docstring_that_is_left_out_stays_and_is_told() -> None:
+    text, names = kept(SHORT.replace(f'\n        r"""{FIRST}"""', ""))
+    above = LONG.replace(':\n\n        r"""', ':\n        r"""')
+    assert (text, names) == (above.replace('"""\n        return 1', '"""\n\n        return 1'), ("total",))
+
+
+def test_a_docstring_that_says_something_else_is_meant() -> None:
+    text, names = kept(SHORT.replace(FIRST, "Sum of the prices in cents."))
+    assert (names, 'Sum of the prices in cents."""' in text, "total([])" in text) == ((), True, False)
+
+
+def test_a_whole_docstring_that_was_written_again_stays_as_it_is() -> None:
+    assert kept(LONG) == (LONG, ())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(",
+        'def f(a: str = ")"):\n    """never\nends\nat\nall',
+        'def f(): return 1\nif x:\n    """a\n    b\n    c\n    d"""',
+        'def f():\n    """a\n    b\n    c"""',
+        'x = """\ndef f():\n"""',
+    ],
+)
+def test_text_that_is_no_long_docstring_stays(text: str) -> None:
+    assert "\n".join(with_short_docstrings(text.split("\n"))) == text
+
+
+LINES = ("def f():", "  def g(a):", "class C:", '    """a', '  """', "    b", "", "    '''x'''")
+
+
+@given(st.lists(st.sampled_from(LINES)))
+def test_shown_short_and_written_as_shown_every_text_is_as_before(lines: list[str]) -> None:
+    names = [line for line in lines if line.strip().startswith(("def", "class"))]
+    if len(names) == len(set(names)):
+        assert with_kept_docstrings(lines, with_short_docstrings(lines))[0] == lines
