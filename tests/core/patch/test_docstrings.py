@@ -92,6 +92,33 @@ def test_a_docstring_that_says_something_else_is_meant() -> None:
     assert (names, 'Sum of the prices in cents."""' in text, "total([])" in text) == ((), True, False)
 
 
+PROPERTY = '''\
+    @property
+    def total(self):
+        """Sum.
+
+        In cents.
+        """
+        return 1
+
+    @total.setter
+    def total(self, value):
+        self.value = value
+'''
+
+
+def test_a_docstring_goes_to_its_own_one_of_two_definitions_of_a_name() -> None:
+    short = with_short_docstrings(PROPERTY.split("\n"))
+    assert with_kept_docstrings(PROPERTY.split("\n"), short) == (PROPERTY.split("\n"), ())
+    # The setter is left out, and put back later.
+    assert with_kept_docstrings(PROPERTY.split("\n"), short[:5])[0] == PROPERTY.split("\n")[:8]
+
+
+@pytest.mark.parametrize("written", ["Sum of all prices …", "Sum of all prices..."])
+def test_an_ellipsis_never_stands_in_place_of_a_docstring(written: str) -> None:
+    assert kept(SHORT.replace(FIRST, written)) == (LONG, ())
+
+
 def test_a_whole_docstring_that_was_written_again_stays_as_it_is() -> None:
     assert kept(LONG) == (LONG, ())
 

@@ -4,7 +4,8 @@ A small model copies a long docstring word for word, or changes its examples in 
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -14,11 +15,12 @@ _MOST_SIGNATURE_LINES = 40
 _DEFINITION = re.compile(r"([ \t]*)(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)")
 _OPENING = re.compile(r"[ \t]+[rR]?(\"\"\"|''')")
 _QUOTES = re.compile(r"^[rR]?(?:\"{3}|'{3})|(?:\"{3}|'{3})$")
+_DOTS = " .…"
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 
 
 class _Docstring(Struct, frozen=True):
-    """The docstring of a definition: the definition's name and indentation, the lines, and its short form.
+    """The docstring of a definition: the name and indentation of this, the lines, and its short form if it is long.
 
     Without a docstring the lines are the empty range at the first one below the signature.
     """
@@ -28,12 +30,17 @@ class _Docstring(Struct, frozen=True):
     lines: range
     short: str = ""
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """Name and indentation."""
+        return self.name, self.indent
+
 
 def with_short_docstrings(lines: Sequence[str]) -> list[str]:
     """Return lines of Python in which each docstring of `LEAST_LINES` or more is its first line and an ellipsis."""
     short = list(lines)
     for each in reversed(list(_docstrings(lines))):
-        if len(each.lines) >= LEAST_LINES:
+        if each.short:
             short[each.lines.start : each.lines.stop] = [each.short]
     return short
 
@@ -44,17 +51,26 @@ def with_kept_docstrings(old: Sequence[str], new: Sequence[str]) -> tuple[list[s
     A docstring that says anything else than its short form stays as it was written.
     """
     kept, names = list(new), list[str]()
-    before = {(each.name, each.indent): each for each in _docstrings(old) if len(each.lines) >= LEAST_LINES}
-    for each in reversed(list(_docstrings(new))):
-        shown = before.get((each.name, each.indent))
-        if shown is None:
-            continue
-        if not each.lines:
-            names.insert(0, each.name)
-        elif _said(new[each.lines.start : each.lines.stop]) != _said([shown.short]):
-            continue
-        kept[each.lines.start : each.lines.stop] = old[shown.lines.start : shown.lines.stop]
+    before, after = _by_name(old), _by_name(new)
+    for now in reversed(list(_docstrings(new))):
+        own, others = before.get(now.key, ()), after[now.key]
+        same = own[others.index(now)] if len(own) == len(others) else None
+        said = _said(new[now.lines.start : now.lines.stop])
+        was = next((each for each in own if each.short and _said([each.short]).strip(_DOTS) == said.strip(_DOTS)), None)
+        if was is None and (not now.lines or said.endswith(("…", "..."))):
+            was = same if same is not None and same.short else None
+            names[:0] = [now.name] if was is not None and not now.lines else []
+        if was is not None:
+            kept[now.lines.start : now.lines.stop] = old[was.lines.start : was.lines.stop]
     return kept, tuple(names)
+
+
+def _by_name(lines: Sequence[str]) -> Mapping[tuple[str, str], list[_Docstring]]:
+    """Return the docstrings by name and indentation: a property and its setter have one name."""
+    found: defaultdict[tuple[str, str], list[_Docstring]] = defaultdict(list)
+    for each in _docstrings(lines):
+        found[each.key].append(each)
+    return found
 
 
 def _docstrings(lines: Sequence[str]) -> Iterator[_Docstring]:
@@ -94,11 +110,10 @@ def _docstring(name: str, indent: str, lines: Sequence[str], first: int) -> _Doc
     last = next((number for number in range(first + 1, len(lines)) if quotes in lines[number]), None)
     if last is None:
         return None
-    said = rest.strip() or lines[first + 1].strip()
-    return _Docstring(name, indent, range(first, last + 1), f"{opening[0]}{said} …{quotes}")
+    short = f"{opening[0]}{rest.strip() or lines[first + 1].strip()} …{quotes}"
+    return _Docstring(name, indent, range(first, last + 1), short if last - first + 1 >= LEAST_LINES else "")
 
 
 def _said(docstring: Sequence[str]) -> str:
-    """Return the words of a docstring, without quotes and an ellipsis at its end."""
-    text = " ".join(line.strip() for line in docstring)
-    return _QUOTES.sub("", text).strip(" .…")
+    """Return the words of a docstring, without its quotes."""
+    return _QUOTES.sub("", " ".join(line.strip() for line in docstring)).strip()
