@@ -32,6 +32,7 @@ from agent_workbench.engine.prompt.messages import build_parts
 from agent_workbench.engine.prompt.prompt_text import LOOPED
 from agent_workbench.engine.rerun import rerun
 from agent_workbench.engine.session.unattended import run_unattended
+from agent_workbench.engine.task.first_search import MOST_NEAR
 from tests.engine.front import in_front_of
 from tests.engine.stage import FINISH, OPEN, T1, Stage, a_stage, call, reflexion
 from tests.fakes.ports import GivenChunks
@@ -427,6 +428,19 @@ async def test_a_file_that_the_words_name_is_shown_before_others_fill_the_prompt
         first = "\n".join(message.text for message in stage.model.requests[0].messages)
         assert "Piece 1: cart.py, the whole file\n" in first
         assert "one.py:1-1" not in first
+
+
+@pytest.mark.parametrize("fails", [True, False])
+async def test_where_a_check_fails_the_map_lists_the_nearest_files_alone(tmp_path: Path, *, fails: bool) -> None:
+    files = {**FILES, **{f"part_{number}.py": "a = 1\n" for number in range(30)}}
+    start = files if fails else {**files, "cart.py": "def total(prices):\n    return sum(prices)\n"}
+    async with a_stage(
+        tmp_path, [RIGHT, FINISH, FINISH], tasks=TASK, start=start, approvals=OPEN, headless=True, retriever=CHUNKS
+    ) as stage:
+        await run(stage)
+        [found] = [event for event in stage.events if isinstance(event, CodeRetrieved)]
+        assert found.map is not None
+        assert len(found.map.near) == (MOST_NEAR if fails else len(start))
 
 
 async def test_a_long_docstring_is_shown_by_its_first_line_and_stays(tmp_path: Path) -> None:

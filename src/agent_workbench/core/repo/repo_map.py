@@ -62,11 +62,13 @@ class RepoMap(RecordedValue, frozen=True):
     near: tuple[str, ...] = ()
 
 
-def map_repo(paths: Sequence[str], found: Sequence[str], words: str, test_command: str = "") -> RepoMap:
+def map_repo(
+    paths: Sequence[str], found: Sequence[str], words: str, test_command: str = "", *, most: int = MOST_PATHS
+) -> RepoMap:
     """Return the map of a repository with these files.
 
-    `found` are the files that the code search found for the task, the best first; `words` is the task's text. A path
-    that cannot be shown on one line is counted and not listed.
+    `found` are the files that the code search found for the task, the best first; `words` is the task's text. At
+    most so many paths are listed, and none that cannot be shown on one line.
     """
     suffixes = (PurePosixPath(path).suffix.lower() for path in paths)
     languages = Counter(LANGUAGES[suffix] for suffix in suffixes if suffix in LANGUAGES)
@@ -78,7 +80,7 @@ def map_repo(paths: Sequence[str], found: Sequence[str], words: str, test_comman
         tuple(_layout(shown)),
         tuple(folder for folder, _ in tests.most_common(MAX_TEST_FOLDERS) if folder.isprintable()),
         test_command,
-        tuple(_bounded(_nearest(shown, found, words))),
+        tuple(_bounded(_nearest(shown, found, words), most)),
     )
 
 
@@ -132,9 +134,9 @@ def _words_of(text: str) -> set[str]:
     return {word.lower() for word in _WORD.findall(text) if len(word) >= _LEAST_WORD}
 
 
-def _bounded(paths: Iterable[str]) -> Iterator[str]:
+def _bounded(paths: Iterable[str], most: int) -> Iterator[str]:
     left = PATHS_CHARS
-    for number, path in zip(range(MOST_PATHS), paths, strict=False):
+    for number, path in zip(range(most), paths, strict=False):
         left -= len(path) + 1
         if left < 0 and number >= LEAST_PATHS:
             return

@@ -13,7 +13,7 @@ from agent_workbench.core.patch.left_out_text import is_heading
 from agent_workbench.core.patch.paths import matches_glob
 from agent_workbench.core.plan import Task
 from agent_workbench.core.repo.path_kinds import is_document, is_test, names_test
-from agent_workbench.core.repo.repo_map import RepoMap, map_repo
+from agent_workbench.core.repo.repo_map import MOST_PATHS, RepoMap, map_repo
 from agent_workbench.core.repo.retrieval import RELEVANT, Chunk, CodeQuery
 from agent_workbench.engine.compacted_context import relocate_chunk
 from agent_workbench.engine.notes import find_knowledge
@@ -25,8 +25,9 @@ from agent_workbench.engine.task.code_lookup import pin_mentions
 from agent_workbench.engine.task.skill_choice import choose_skills
 from agent_workbench.engine.tools.check_runs import describe_checks, latest_failures
 
-MOST_OTHERS, MOST_TOKENS = 2, 1_200
-"""Limits of the code in the first prompt: pieces of files that nothing names, and estimated tokens of all."""
+MOST_OTHERS, MOST_TOKENS, MOST_NEAR = 2, 1_200, 10
+"""Limits of the first prompt where a check fails: pieces of files that nothing names, estimated tokens of all code, and
+paths in the map of the repository."""
 _NAMES = re.compile(r"\w+")
 _MEMBERS = re.compile(r"\b[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _GLOB = re.compile(r"[*?\[\]]")
@@ -75,7 +76,7 @@ async def _find_code(session: SessionContext, failing: str = "") -> None:
     found = tuple(each for each in chunks if context.may_read(each.path) and not any(k.covers(each) for k in known))
     if session.run.tries_afresh:
         found = tuple(_near(found, query.text, told))
-    drawn = await _map(context, found, query.text)
+    drawn = await _map(context, found, query.text, MOST_NEAR if session.run.tries_afresh else MOST_PATHS)
     shown = await context.for_prompt((*pinned, *found), anew=True) if failing else await context.for_prompt(found)
     await session.record(CodeRetrieved(told, shown, drawn, failing))
     prepare_diagnostics(session, [each.path for each in shown])
@@ -105,12 +106,12 @@ async def _find_knowledge(session: SessionContext) -> None:
         await session.record(found)
 
 
-async def _map(context: ToolContext, found: Sequence[Chunk], words: str) -> RepoMap:
+async def _map(context: ToolContext, found: Sequence[Chunk], words: str, most: int) -> RepoMap:
     own = context.settings.searched.exclude
     listed = await context.workspace.list_files()
     paths = [path for path in listed if context.may_read(path) and not any(matches_glob(path, glob) for glob in own)]
     command = context.settings.test_command or next(iter(context.task.accept_tests), "")
-    return await to_thread(map_repo, paths, [chunk.path for chunk in found], words, command)
+    return await to_thread(lambda: map_repo(paths, [chunk.path for chunk in found], words, command, most=most))
 
 
 def _near(found: Sequence[Chunk], words: str, told: str) -> Iterator[Chunk]:
