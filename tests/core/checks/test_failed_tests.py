@@ -141,6 +141,13 @@ not ok 1 - sum.test.js
 # fail 1
 """
 
+# What a program that is tested may print.
+PRINTED_TAP = """\
+# TAP version 13
+# not ok 1 - no test
+not ok 1 - item \\\\#4
+"""
+
 JEST = """\
  FAIL  src/sum.test.js
   sum
@@ -163,6 +170,7 @@ test at sum.test.js:3:1
     ("output", "expected"),
     [
         (WRAPPED_TAP, ("item #3", "sum.test.js")),
+        (PRINTED_TAP, ("item \\\\#4",)),
         (
             GO,
             (

@@ -193,8 +193,10 @@ def test_a_failed_assertion_of_tap_is_told_with_both_values_and_without_frames_o
         for number, name in enumerate(("adds", "subtracts", "divides"), 1)
     )
     lines = f"TAP version 13\n{''.join(failures)}1..3\n".splitlines()
-    output = "\n".join(["TAP version 13", *(f"{prefix}{line}" for line in lines), "# tests 3", "# fail 3"])
+    said = "at the end the value (node: a) was lost"
+    output = "\n".join(["TAP version 13", said, *(f"{prefix}{line}" for line in lines), "# tests 3", "# fail 3"])
     report = report_failure(output, 1_300, brief=True)
     assert all(f"wanted {number}" in report and f"got {number}" in report for number in (1, 2, 3))
     assert "node_modules" not in report
     assert "/shop/test/a.js:1:7" in report
+    assert said in report

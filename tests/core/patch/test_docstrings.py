@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_workbench.core.errors import PartialRewrite
 from agent_workbench.core.patch.docstrings import with_kept_docstrings, with_short_docstrings
 
 LONG = '''\
@@ -78,7 +79,8 @@ def test_what_was_shown_short_is_whole_again() -> None:
 
 @pytest.mark.parametrize("written", ["Sum of the prices.", "Sum of the prices. ...", "Sum of the prices.\n        "])
 def test_a_model_writes_the_short_form_in_its_own_way(written: str) -> None:
-    assert kept(SHORT.replace(FIRST, written)) == (LONG, ())
+    told = () if written.endswith("...") else ("total",)
+    assert kept(SHORT.replace(FIRST, written)) == (LONG, told)
 
 
 def test_a_docstring_that_is_left_out_stays_and_is_told() -> None:
@@ -114,6 +116,46 @@ def test_a_docstring_goes_to_its_own_one_of_two_definitions_of_a_name() -> None:
     assert with_kept_docstrings(PROPERTY.split("\n"), short[:5])[0] == PROPERTY.split("\n")[:8]
 
 
+def test_a_definition_without_a_docstring_gets_none() -> None:
+    was = [*PROPERTY.split("\n"), "class A:", "    def total(self):", "        return 2"]
+    without = [*was[:2], *was[6:]]
+    assert with_kept_docstrings(was, without) == (was, ("total",))
+
+
+def test_of_two_docstrings_with_one_first_line_each_stays() -> None:
+    one = [
+        "class A:",
+        '    """A."""',
+        "    def get(self):",
+        '        """A.',
+        "",
+        "        More.",
+        '        """',
+        "        x",
+    ]
+    assert with_kept_docstrings(one, with_short_docstrings(one)) == (one, ())
+
+
+def test_a_renamed_function_keeps_its_docstring_and_an_unknown_one_is_refused() -> None:
+    was = PROPERTY.split("\n")[:8]
+    renamed = [line.replace("total", "sum_of") for line in with_short_docstrings(was)]
+    assert with_kept_docstrings(was, renamed)[0] == [line.replace("total", "sum_of") for line in was]
+    outside = [line.removeprefix("    ") for line in renamed]
+    with pytest.raises(PartialRewrite, match=r"the docstring of sum_of is left out: 'Sum. …'"):
+        with_kept_docstrings(was, outside)
+
+
+@pytest.mark.parametrize(
+    "signature", ['def f(a="(", b=")"):', "def f(a):  # ( :", "def f[T: (int, str)](\n    a: T,\n):"]
+)
+def test_brackets_in_strings_and_comments_of_a_signature_are_none(signature: str) -> None:
+    was = f'{signature}\n    # why\n    """A.\n\n    b\n    """\n    if a == ")":\n        return 1'.split("\n")
+    short = with_short_docstrings(was)
+    assert '    """A. …"""' in short
+    assert with_kept_docstrings(was, short) == (was, ())
+    assert with_kept_docstrings(was, [line.replace('"""', '"') for line in short]) == (was, ())
+
+
 @pytest.mark.parametrize("written", ["Sum of all prices …", "Sum of all prices..."])
 def test_an_ellipsis_never_stands_in_place_of_a_docstring(written: str) -> None:
     assert kept(SHORT.replace(FIRST, written)) == (LONG, ())
@@ -131,6 +173,10 @@ def test_a_whole_docstring_that_was_written_again_stays_as_it_is() -> None:
         'def f(): return 1\nif x:\n    """a\n    b\n    c\n    d"""',
         'def f():\n    """a\n    b\n    c"""',
         'x = """\ndef f():\n"""',
+        'x = """\ndef f():\n    """)\na\nb\nc\nd = """e"""',
+        'def f():\n    """a\n    b\n    c\n    """; x = 1',
+        'def f():\n    """a\n    b\n    c\n    """ "d"',
+        'def f():\n    f"""a\n    b\n    c\n    """',
     ],
 )
 def test_text_that_is_no_long_docstring_stays(text: str) -> None:

@@ -443,23 +443,34 @@ async def test_where_a_check_fails_the_map_lists_the_nearest_files_alone(tmp_pat
         assert len(found.map.near) == (MOST_NEAR if fails else len(start))
 
 
-async def test_a_long_docstring_is_shown_by_its_first_line_and_stays(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("body", "below", "is_short"),
+    [
+        ("    return max(prices)\n", "def other():\n    return 1\n", True),
+        ("    return max(prices)\n", "", False),
+        ("    raise NotImplementedError\n", "def other():\n    return 1\n", False),
+    ],
+    ids=["a piece", "a whole file", "not written yet"],
+)
+async def test_the_long_docstring_of_a_piece_is_shown_by_its_first_line_and_stays(
+    body: str, below: str, tmp_path: Path, *, is_short: bool
+) -> None:
     """In libraries it is most of a function: the 1.5B copied it, or changed its examples in place of the code."""
-    doc = '    """Sum of the prices.\n\n    >>> total([1, 2])\n    3\n    """\n'
-    head, _, body = CART.partition("\n")
-    text = f"{head}\n{doc}{body}"
-    said = rewrite(f'{head}\n    """Sum of the prices. …"""\n    return sum(prices)')
-    found = GivenChunks((Chunk("cart.py", 1, 6, text.rstrip("\n"), 1.0, "total"),))
+    piece = f'def total(prices):\n    """Sum of the prices.\n\n    >>> total([1, 2])\n    3\n    """\n{body}'
+    written = piece.replace(body, "    return sum(prices)\n")
+    said = written.replace('.\n\n    >>> total([1, 2])\n    3\n    """', '. …"""') if is_short else written
+    files = {**FILES, "cart.py": f"{piece}\n\n{below}"}
+    found = GivenChunks((Chunk("cart.py", 1, 7, piece.rstrip("\n"), 1.0, "total"),))
     async with a_stage(
-        tmp_path, [said], tasks=TASK, start={**FILES, "cart.py": text}, approvals=OPEN, headless=True, retriever=found
+        tmp_path, [rewrite(said)], tasks=TASK, start=files, approvals=OPEN, headless=True, retriever=found
     ) as stage:
         await run(stage)
         first = "\n".join(message.text for message in stage.model.requests[0].messages)
-        assert '"""Sum of the prices. …"""' in first
-        assert ">>> total" not in first
+        assert ('"""Sum of the prices. …"""' in first, ">>> total" in first) == (is_short, not is_short)
         proposed = [event.proposal for event in stage.events if isinstance(event, ActionProposed)]
         [diff] = [each for each in proposed if each.tool == "rewrite"]
-        assert (">>>" in diff.diff.replace("\n ", "\n"), "-    return" in diff.diff, diff.repaired) == (True, True, ())
+        changed = [line for line in diff.diff.split("\n") if line.startswith(("-", "+"))][2:]
+        assert (changed, diff.repaired) == ([f"-{body}".rstrip(), "+    return sum(prices)"], ())
 
 
 async def test_an_older_version_offers_no_pieces(tmp_path: Path) -> None:

@@ -47,11 +47,12 @@ _RULE = re.compile(r"[-=_* ]*$")
 _ARGUMENTS = re.compile(r"\w+ = ")
 
 # The summary that node adds itself stays a comment.
+_OWN_TAP = re.compile(r"^TAP version \d", re.MULTILINE)
 _WRAPPED_TAP = re.compile(r"^# TAP version \d", re.MULTILINE)
 _WRAPPED = re.compile(
-    r"^# (?!(?:Subtest:|(?:tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) \d))", re.MULTILINE
+    r"^# (?!(?:Subtest:|(?:tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) \d))(.*)", re.MULTILINE
 )
-_LIBRARY_FRAME = re.compile(r"\s*at .*(?:[(/ ]node_modules/|[( ]node:)")
+_LIBRARY_FRAME = re.compile(r"\s*at .*(?:[(/ ]node_modules/|[( ]node:).*:\d+:\d+\)?$")
 
 MAX_FAILURES = 1000
 MAX_ID_CHARS = 500
@@ -93,8 +94,10 @@ def report_failure(output: str, limit_chars: int, *, brief: bool = False) -> str
 
 
 def without_wrapping(output: str) -> str:
-    """Return an output with the TAP of another runner that `node --test` repeats as comments."""
-    return _WRAPPED.sub("", output).replace("\\#", "#") if _WRAPPED_TAP.search(output) else output
+    """Return an output with the TAP of another runner that `node --test` repeats as comments of its own TAP."""
+    if not _OWN_TAP.search(output) or not _WRAPPED_TAP.search(output):
+        return output
+    return _WRAPPED.sub(lambda line: line[1].replace("\\#", "#"), output)
 
 
 def _without_library_frames(lines: Iterable[str]) -> Iterator[str]:

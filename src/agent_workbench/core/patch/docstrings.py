@@ -1,119 +1,167 @@
-"""Docstrings of Python in a piece that a model rewrites: shown by their first line, and kept where it left them out.
+"""Docstrings of Python in a piece that a model rewrites: shown by their first line, and put back into its new text.
 
 A small model copies a long docstring word for word, or changes its examples in place of the code below it.
 """
 
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
 
 from msgspec import Struct
+
+from agent_workbench.core.errors import PartialRewrite
 
 LEAST_LINES = 4
 """A shorter docstring is shown whole."""
 _MOST_SIGNATURE_LINES = 40
 _DEFINITION = re.compile(r"([ \t]*)(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)")
-_OPENING = re.compile(r"[ \t]+[rR]?(\"\"\"|''')")
-_QUOTES = re.compile(r"^[rR]?(?:\"{3}|'{3})|(?:\"{3}|'{3})$")
-_DOTS = " .…"
-_COMMENT = re.compile(r"(?:^|\s)#.*")
+# A comment or a string, each as far as it ends; one that does not end is the last group.
+_TOKEN = re.compile(
+    r"""(?P<comment>\#[^\n]*)"""
+    r"""|(?P<string>[a-zA-Z]{0,2}(?:\"{3}(?:[^\\"]|\\.|\"{1,2}(?!\"))*\"{3}|'{3}(?:[^\\']|\\.|'{1,2}(?!'))*'{3}"""
+    r"""|\"(?!\"\")(?:[^\\"\n]|\\.)*\"|'(?!'')(?:[^\\'\n]|\\.)*'))"""
+    r"""|(?P<open>\"{3}|'{3})""",
+    re.DOTALL,
+)
+_PARTS = re.compile(r"([uUrR]?)(\"{3}|'{3}|\"|')(.*)\2", re.DOTALL)
+_ELLIPSES = ("…", "...")
 
 
 class _Docstring(Struct, frozen=True):
-    """The docstring of a definition: the name and indentation of this, the lines, and its short form if it is long.
+    """The docstring of a definition: the name and indentation of this, the lines, what it says, and its short form.
 
-    Without a docstring the lines are the empty range at the first one below the signature.
+    Without a docstring the lines are the empty range at the first one below the signature. Only a long one has a short
+    form.
     """
 
     name: str
     indent: str
     lines: range
+    said: str = ""
     short: str = ""
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """Name and indentation."""
-        return self.name, self.indent
 
 
 def with_short_docstrings(lines: Sequence[str]) -> list[str]:
     """Return lines of Python in which each docstring of `LEAST_LINES` or more is its first line and an ellipsis."""
     short = list(lines)
-    for each in reversed(list(_docstrings(lines))):
+    for each in reversed(_docstrings(lines)):
         if each.short:
             short[each.lines.start : each.lines.stop] = [each.short]
     return short
 
 
 def with_kept_docstrings(old: Sequence[str], new: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
-    """Return a new text with the docstrings that the old one was shown without, and the names of what left one out.
+    """Return a new text with the docstrings that the old one was shown without, and the names of what had none.
 
-    A docstring that says anything else than its short form stays as it was written.
+    A docstring that says anything else than its short form stays as it was written. Raises `PartialRewrite` for a short
+    form whose docstring cannot be told.
     """
     kept, names = list(new), list[str]()
-    before, after = _by_name(old), _by_name(new)
-    for now in reversed(list(_docstrings(new))):
-        own, others = before.get(now.key, ()), after[now.key]
-        same = own[others.index(now)] if len(own) == len(others) else None
-        said = _said(new[now.lines.start : now.lines.stop])
-        was = next((each for each in own if each.short and _said([each.short]).strip(_DOTS) == said.strip(_DOTS)), None)
-        if was is None and (not now.lines or said.endswith(("…", "..."))):
-            was = same if same is not None and same.short else None
-            names[:0] = [now.name] if was is not None and not now.lines else []
+    before, after = _docstrings(old), _docstrings(new)
+    places, by_words = _places(before, after), _by_words(before)
+    for now in reversed(after):
+        was = _original(now, places.get(now.lines.start), by_words)
         if was is not None:
             kept[now.lines.start : now.lines.stop] = old[was.lines.start : was.lines.stop]
+            names[:0] = [] if now.said.endswith(_ELLIPSES) else [now.name]
     return kept, tuple(names)
 
 
-def _by_name(lines: Sequence[str]) -> Mapping[tuple[str, str], list[_Docstring]]:
-    """Return the docstrings by name and indentation: a property and its setter have one name."""
-    found: defaultdict[tuple[str, str], list[_Docstring]] = defaultdict(list)
-    for each in _docstrings(lines):
-        found[each.key].append(each)
+def _original(
+    now: _Docstring, same: _Docstring | None, by_words: Mapping[str, Sequence[_Docstring]]
+) -> _Docstring | None:
+    """Return the old docstring in place of a new one, or of none, if it stays; `same` is that of the definition."""
+    words, own = _words(now.said), same if same is not None and same.short else None
+    if own is not None and (not now.lines or words == _first_words(own) or now.said.endswith(_ELLIPSES)):
+        return own
+    if not now.said.endswith(_ELLIPSES) or words not in by_words:
+        return None
+    moved = [each for each in by_words[words] if each.indent == now.indent]
+    if len(moved) == 1:
+        return moved[0]
+    raise PartialRewrite(
+        f"the docstring of {now.name} is left out: {now.said[:80]!r}", advice="write it whole, or none where it stays"
+    )
+
+
+def _places(before: Sequence[_Docstring], after: Sequence[_Docstring]) -> Mapping[int, _Docstring]:
+    """Return, for the line of each docstring in the new text, the one of the same definition in the old text.
+
+    A property and its setter have one name: of several definitions of a name each has its place, if none came or went.
+    """
+    old, new = _by_name(before), _by_name(after)
+    places: dict[int, _Docstring] = {}
+    for name, found in new.items():
+        if len(found) == len(old.get(name, ())):
+            places |= {now.lines.start: was for was, now in zip(old[name], found, strict=True)}
+    return places
+
+
+def _by_name(docstrings: Sequence[_Docstring]) -> Mapping[tuple[str, str], list[_Docstring]]:
+    found: dict[tuple[str, str], list[_Docstring]] = {}
+    for each in docstrings:
+        found.setdefault((each.name, each.indent), []).append(each)
     return found
 
 
-def _docstrings(lines: Sequence[str]) -> Iterator[_Docstring]:
-    """Yield the docstring of each definition, in order, also an empty one."""
-    at = 0
-    while at < len(lines):
-        found = _DEFINITION.match(lines[at])
-        body = _body(lines, at) if found else None
-        if found is None or body is None:
-            at += 1
-            continue
-        first = next((number for number in range(body, len(lines)) if lines[number].strip()), body)
-        docstring = _docstring(found[2], found[1], lines, first)
-        at = docstring.lines.stop if docstring is not None else body
-        yield docstring or _Docstring(found[2], found[1], range(body, body))
+def _by_words(docstrings: Sequence[_Docstring]) -> Mapping[str, list[_Docstring]]:
+    """Return the long docstrings by the words of their first lines."""
+    found: dict[str, list[_Docstring]] = {}
+    for each in docstrings:
+        if each.short:
+            found.setdefault(_first_words(each), []).append(each)
+    return found
 
 
-def _body(lines: Sequence[str], at: int) -> int | None:
-    """Return the index of the first line below a signature; None where it does not end, or the body stands in it."""
+def _first_words(docstring: _Docstring) -> str:
+    return _words(docstring.said.partition("\n")[0])
+
+
+def _words(said: str) -> str:
+    return said.strip(" .…\n")
+
+
+def _docstrings(lines: Sequence[str]) -> list[_Docstring]:
+    """Return the docstring of each definition, in order, also an empty one; none of a text with a string left open."""
+    text = "\n".join(lines)
+    starts = [0, *accumulate(len(line) + 1 for line in lines)]
+    code, strings, at = list[str](), dict[int, str](), 0
+    for token in _TOKEN.finditer(text):
+        if token["open"]:
+            return []
+        code += [text[at : token.start()], re.sub(r"[^\n]", '"' if token["string"] else " ", token[0])]
+        at = token.end()
+        if token["string"]:
+            strings[token.start()] = token[0]
+    rows = "".join([*code, text[at:]]).split("\n")
+    found: list[_Docstring] = []
+    for row, line in enumerate(rows):
+        definition = _DEFINITION.match(line)
+        body = _body(rows, row) if definition else None
+        if definition and body is not None:
+            first = next((each for each in range(body, len(rows)) if rows[each].strip()), body)
+            margin = lines[first][: len(rows[first]) - len(rows[first].lstrip())] if first < len(rows) else ""
+            string = strings.get(starts[first] + len(margin), "")
+            last = first + string.count("\n")
+            alone = string and not rows[last][starts[first] + len(margin) + len(string) - starts[last] :].strip()
+            parts = _PARTS.fullmatch(string) if alone and len(margin) > len(definition[1]) else None
+            if parts is None:
+                found.append(_Docstring(definition[2], definition[1], range(body, body)))
+                continue
+            said = parts[3].strip("\\\n \t")
+            is_long = len(parts[2]) == 3 and last - first >= LEAST_LINES - 1
+            first_line = said.partition("\n")[0].rstrip()
+            short = f"{margin}{parts[1]}{parts[2]}{first_line} …{parts[2]}" if is_long else ""
+            found.append(_Docstring(definition[2], definition[1], range(first, last + 1), said, short))
+    return found
+
+
+def _body(rows: Sequence[str], at: int) -> int | None:
+    """Return the index of the first row below a signature; None where it does not end, or the body stands in it."""
     depth = 0
-    for number in range(at, min(len(lines), at + _MOST_SIGNATURE_LINES)):
-        line = _COMMENT.sub("", lines[number]).rstrip()
+    for row in range(at, min(len(rows), at + _MOST_SIGNATURE_LINES)):
+        line = rows[row].rstrip()
         depth += sum(map(line.count, "([{")) - sum(map(line.count, ")]}"))
-        if depth <= 0:
-            return number + 1 if line.endswith(":") else None
+        if depth <= 0 and not line.endswith("\\"):
+            return row + 1 if line.endswith(":") else None
     return None
-
-
-def _docstring(name: str, indent: str, lines: Sequence[str], first: int) -> _Docstring | None:
-    """Return the docstring that begins at the line `first`, None if none does."""
-    opening = _OPENING.match(lines[first]) if first < len(lines) else None
-    if opening is None:
-        return None
-    quotes, rest = opening[1], lines[first][opening.end() :]
-    if quotes in rest:
-        return _Docstring(name, indent, range(first, first + 1))
-    last = next((number for number in range(first + 1, len(lines)) if quotes in lines[number]), None)
-    if last is None:
-        return None
-    short = f"{opening[0]}{rest.strip() or lines[first + 1].strip()} …{quotes}"
-    return _Docstring(name, indent, range(first, last + 1), short if last - first + 1 >= LEAST_LINES else "")
-
-
-def _said(docstring: Sequence[str]) -> str:
-    """Return the words of a docstring, without its quotes."""
-    return _QUOTES.sub("", " ".join(line.strip() for line in docstring)).strip()

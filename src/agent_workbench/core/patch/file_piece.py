@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from agent_workbench.core.errors import PatchError
 from agent_workbench.core.patch.docstrings import with_kept_docstrings
 from agent_workbench.core.patch.file_lines import FileLines, LineEdit, line_end
-from agent_workbench.core.patch.left_out_text import PYTHON, defined_names, with_left_out
+from agent_workbench.core.patch.left_out_text import defined_names, with_left_out
 from agent_workbench.core.patch.paths import shown
 from agent_workbench.core.patch.values import FileContent
 
@@ -82,8 +82,8 @@ def rewrite_file(content: FileContent, rewrites: Iterable[tuple[FilePiece, Seque
 
     Line ends, byte order mark and the end of the last line follow the file. A uniform shift of the indentation is
     repaired, the beginnings of the blocks around the piece are dropped, and a definition that the new text leaves out
-    stays. Raises `PatchError` for a piece that is not there any
-    more, for pieces that overlap, for text that was left out in another way, and for an empty text of a whole file.
+    stays, as does a docstring that was not shown whole. Raises `PatchError` for a piece that is not there any more, for
+    pieces that overlap, for text that was left out in another way, and for an empty text of a whole file.
     """
     file = FileLines(content.data)
     edits: list[LineEdit] = []
@@ -100,11 +100,11 @@ def rewrite_file(content: FileContent, rewrites: Iterable[tuple[FilePiece, Seque
         body, dropped = _without_heads(piece, file.bare[: found.start], old, written)
         lines, repaired = _shifted(piece, old, _without_margins(body, old))
         repaired = (*dropped, *repaired)
-        if piece.short and piece.path.endswith(PYTHON):
-            lines, names = with_kept_docstrings(old, lines)
-            repaired += tuple(f"the docstring of {name} stayed: the new text left it out" for name in names)
         lines, kept = with_left_out(f"piece {piece.number}", piece.path, old, lines, whole=len(old) == len(file))
         repaired += kept
+        if piece.short:
+            lines, names = with_kept_docstrings(old, lines)
+            repaired += tuple(f"the docstring of {name} stayed as before" for name in names)
         edits.append(LineEdit(found.start, found.stop, _ended(file, found, lines)))
         texts.append((piece, lines))
         repairs += repaired

@@ -25,7 +25,7 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.patch.file_piece import FilePiece
-from agent_workbench.core.patch.left_out_text import defined_names
+from agent_workbench.core.patch.left_out_text import PYTHON, defined_names, is_unwritten
 from agent_workbench.core.patch.paths import matches_glob, shown
 from agent_workbench.core.patch.rewritten_pieces import RewrittenPiece, read_rewrites
 from agent_workbench.core.proposals import Proposal
@@ -86,7 +86,7 @@ def offered_pieces(run: TaskRun) -> OfferedPieces:
     # Earlier texts of the pieces of an attempt that is kept: an undo brings them back.
     earlier: dict[tuple[str, tuple[str, ...]], tuple[tuple[str, ...], ...]] = {}
     answered = -1
-    judges, is_short = run.judges, run.wording >= SHORT_DOCSTRINGS
+    judges = run.judges
     for recorded, chunks in sent_chunks(run.history):
         match recorded.event:
             case PatchApplied(proposal_id=applied):
@@ -122,10 +122,18 @@ def offered_pieces(run: TaskRun) -> OfferedPieces:
             if number not in pieces:
                 text = _text(chunk)
                 versions, imports = earlier.get((chunk.path, text), (text,)), chunk.symbol == IMPORTS
-                pieces[number] = FilePiece(
-                    number, chunk.path, chunk.first_line, versions, imports, chunk.whole, is_short
-                )
+                short = is_shown_short(recorded.event, chunk, run.wording)
+                pieces[number] = FilePiece(number, chunk.path, chunk.first_line, versions, imports, chunk.whole, short)
     return OfferedPieces(tuple(pieces.values()), numbers)
+
+
+def is_shown_short(event: Event, chunk: Chunk, wording: int) -> bool:
+    """Return True if a piece is shown by the first lines of its docstrings.
+
+    Whole are what the user pinned, a whole file, and code that is not written yet: its docstrings say what it shall do.
+    """
+    code = wording >= SHORT_DOCSTRINGS and isinstance(event, CodeRetrieved) and chunk.path.endswith(PYTHON)
+    return code and not chunk.whole and not is_unwritten(chunk.text.split("\n"))
 
 
 def named_piece(pieces: OfferedPieces, written: RewrittenPiece) -> FilePiece:

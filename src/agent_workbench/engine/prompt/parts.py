@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from agent_workbench.core.events import (
     FAILING_FIRST,
-    SHORT_DOCSTRINGS,
     ChunkDropped,
     ChunkPinned,
     CodeRetrieved,
@@ -24,11 +23,10 @@ from agent_workbench.core.events import (
 )
 from agent_workbench.core.model import Role
 from agent_workbench.core.patch.docstrings import with_short_docstrings
-from agent_workbench.core.patch.left_out_text import PYTHON
 from agent_workbench.core.patch.rewritten_pieces import fence_for
 from agent_workbench.core.repo.repo_map import RepoMap
 from agent_workbench.core.repo.retrieval import IMPORTS, Chunk
-from agent_workbench.core.state.file_pieces import LEAVES_OUT, chunks_shown_by
+from agent_workbench.core.state.file_pieces import LEAVES_OUT, chunks_shown_by, is_shown_short
 from agent_workbench.engine.notes import HEADING, note_text
 from agent_workbench.engine.prompt.prompt_text import (
     FOUND,
@@ -92,14 +90,15 @@ def parts_of(recorded: Recorded, shown: Collection[str], wording: int, numbers: 
             elif event.map is not None and not _shows_all(event.map, event.chunks):
                 # The task tells the command of its checks.
                 yield Part(Role.USER, "map", map_text(replace(event.map, test_command="")))
-            yield from _found(event.chunks, _numbers_of(recorded.seq, numbers), wording)
+            offered = _numbers_of(recorded.seq, numbers)
+            yield from _found(tuple(_as_shown(event, wording, offered or {})), offered)
         case ChunkPinned(pinned=True, chunk=chunk):
             named = f"The user pinned {chunk.place}: it matters, keep to it."
             name = f"{PINNED} {chunk.place}" if wording >= LEAVES_OUT else PINNED
-            text = chunk.text if numbers is None else piece_text(chunk, numbers.get((recorded.seq, 0)), wording)
+            text = chunk.text if numbers is None else piece_text(chunk, numbers.get((recorded.seq, 0)))
             yield Part(Role.USER, name, named if chunk.place in shown else f"{named}\n{text}")
             if event.imports is not None:
-                text = piece_text(event.imports, (numbers or {}).get((recorded.seq, 1)), wording)
+                text = piece_text(event.imports, (numbers or {}).get((recorded.seq, 1)))
                 yield Part(Role.USER, f"{CODE} {event.imports.place}", text)
         case _:
             offered, found = _numbers_of(recorded.seq, numbers), chunks_shown_by(event)
@@ -128,11 +127,11 @@ def compacted_parts(
     if notes := notes_of(history):
         yield Part(Role.USER, "scratchpad", notes_text(_bounded(notes, event.notes_chars or bound)))
     for at, chunk in enumerate(event.pinned):
-        text = chunk.shown if found is None else piece_text(chunk, found.get(at), wording)
+        text = chunk.shown if found is None else piece_text(chunk, found.get(at))
         yield Part(Role.USER, f"{PINNED} {chunk.place}", f"The user pinned {text}")
     if event.code:
         offered = None if found is None else {at - len(event.pinned): each for at, each in found.items()}
-        yield from _found(event.code, offered, wording)
+        yield from _found(event.code, offered)
     if words := _words(history, event.through_seq):
         said = "\n".join(quoted(_bounded(word, bound)) for word in words)
         yield Part(Role.USER, "user", f"What the user said meanwhile:\n{said}")
@@ -170,18 +169,27 @@ def _map_of(history: Sequence[Recorded]) -> RepoMap | None:
     return next((search.map for search in searches), None)
 
 
-def _found(chunks: Sequence[Chunk], numbers: Mapping[int, int] | None, wording: int) -> Iterator[Part]:
+def _as_shown(event: CodeRetrieved, wording: int, numbers: Mapping[int, int]) -> Iterator[Chunk]:
+    """Yield the found code, the pieces that may be rewritten without their long docstrings."""
+    for at, chunk in enumerate(event.chunks):
+        if at in numbers and is_shown_short(event, chunk, wording):
+            yield replace(chunk, text="\n".join(with_short_docstrings(chunk.text.split("\n"))))
+        else:
+            yield chunk
+
+
+def _found(chunks: Sequence[Chunk], numbers: Mapping[int, int] | None) -> Iterator[Part]:
     if not chunks:
         yield Part(Role.USER, CODE, FOUND_NOTHING)
-    yield from found_parts(chunks, numbers, wording)
+    yield from found_parts(chunks, numbers)
 
 
-def found_parts(chunks: Sequence[Chunk], numbers: Mapping[int, int] | None = None, wording: int = 0) -> Iterator[Part]:
+def found_parts(chunks: Sequence[Chunk], numbers: Mapping[int, int] | None = None) -> Iterator[Part]:
     """Yield the parts of found code; none without any."""
     if chunks:
         yield Part(Role.USER, CODE, FOUND)
     for at, chunk in enumerate(chunks):
-        text = chunk.shown if numbers is None else piece_text(chunk, numbers.get(at), wording)
+        text = chunk.shown if numbers is None else piece_text(chunk, numbers.get(at))
         yield Part(Role.USER, f"{CODE} {chunk.place}", text)
 
 
@@ -198,7 +206,7 @@ def _numbers_of(seq: int, numbers: PieceNumbers) -> dict[int, int] | None:
     return {at: number for (each, at), number in numbers.items() if each == seq}
 
 
-def piece_text(chunk: Chunk, number: int | None, wording: int) -> str:
+def piece_text(chunk: Chunk, number: int | None) -> str:
     """Return a chunk between fences under its number and location; without a number it cannot be rewritten.
 
     A small model that reads that a piece is lines 1 to 3 of a file writes three lines.
@@ -208,10 +216,8 @@ def piece_text(chunk: Chunk, number: int | None, wording: int) -> str:
     if number is not None and chunk.symbol == IMPORTS:
         head += ", its imports; where a piece of the file needs another one, these follow it in the same answer"
     above = f"{head}, below these lines of the file:\n{chunk.context}" if chunk.context else head
-    fence, text = fence_for(chunk.text), chunk.text.removesuffix("\n")
-    if number is not None and wording >= SHORT_DOCSTRINGS and chunk.path.endswith(PYTHON):
-        text = "\n".join(with_short_docstrings(text.split("\n")))
-    return f"{above}\n{fence}\n{text}\n{fence}"
+    fence = fence_for(chunk.text)
+    return f"{above}\n{fence}\n{chunk.text.removesuffix(chr(10))}\n{fence}"
 
 
 def _knowledge(event: KnowledgeFound, dropped: Collection[str] = (), about_chars: int = 0) -> Iterator[Part]:

@@ -121,42 +121,40 @@ def _near(found: Sequence[Chunk], words: str, told: str) -> Iterator[Chunk]:
     rewrites what it reads first.
     """
     named = {each.path for each in found if PurePosixPath(each.path).name in told}
-    members = [each.split(".") for each in _MEMBERS.findall(words)]
-    said = set(_NAMES.findall(_MEMBERS.sub(" ", words)))
     title = set(_NAMES.findall(words.partition("\n")[0]))
+    called = {each.place for each in found if _is_called(each, words)}
 
     def order(each: Chunk) -> tuple[bool, int, bool]:
-        called = not said.isdisjoint(_NAMES.findall(each.symbol)) or any(
-            _means(parts, each.symbol) for parts in members
-        )
         titled = PurePosixPath(each.path).stem in title
-        tests = is_test(each.path) or (names_test(each.symbol) and not called)
-        return tests, -2 * called - 2 * titled - (each.path in named), not titled
+        tests = is_test(each.path) or (names_test(each.symbol) and each.place not in called)
+        return tests, -2 * (each.place in called) - 2 * titled - (each.path in named), not titled
 
     left = MOST_TOKENS
-    for each in sorted(_relevant(found, named, set(_NAMES.findall(told))), key=order):  # the limit leaves out the last
+    for each in sorted(_relevant(found, named, called, told), key=order):  # the limit leaves out the last
         if each.tokens <= left or left == MOST_TOKENS:
             left -= each.tokens
             yield each
 
 
-def _relevant(found: Sequence[Chunk], named: Set[str], told: Set[str]) -> Iterator[Chunk]:
+def _relevant(found: Sequence[Chunk], named: Set[str], called: Set[str], told: str) -> Iterator[Chunk]:
     """Yield what is near to a failure: a small model rewrites whatever it is shown.
 
     Left out are documents and tests that nothing names beside code that is named, all but a few other pieces there,
     the tests of a file of which others fail, and the docstring of a class beside a member of it.
     """
     holders = {(each.path, each.symbol.rpartition(".")[0]) for each in found}
-    failing = {each.place for each in found if is_test(each.path) and not told.isdisjoint(_own_names(each))}
+    said = set(_NAMES.findall(told))
+    tests = [each for each in found if is_test(each.path) and names_test(each.symbol)]
+    failing = {each.place for each in tests if not said.isdisjoint(_own_names(each))}
     failing_files = {place.rpartition(":")[0] for place in failing}
     has_code = any(not is_test(path) for path in named)
     others = 0
     for each in found:
         if (each.path, each.symbol) in holders and is_heading(each.text.split("\n")):
             continue
-        if each.path in failing_files and each.place not in failing:
+        if each in tests and each.path in failing_files and each.place not in failing:
             continue
-        if has_code and each.path not in named:
+        if has_code and each.path not in named and each.place not in called | failing:
             if is_test(each.path) or is_document(each.path) or others == MOST_OTHERS:
                 continue
             others += 1
@@ -165,6 +163,13 @@ def _relevant(found: Sequence[Chunk], named: Set[str], told: Set[str]) -> Iterat
 
 def _own_names(chunk: Chunk) -> Iterator[str]:
     return (name.rpartition(".")[2] for name in chunk.symbol.split(", "))
+
+
+def _is_called(chunk: Chunk, words: str) -> bool:
+    """Return True if words name a definition, alone or as the member of its class."""
+    said = set(_NAMES.findall(_MEMBERS.sub(" ", words)))
+    members = (each.split(".") for each in _MEMBERS.findall(words))
+    return not said.isdisjoint(_NAMES.findall(chunk.symbol)) or any(_means(each, chunk.symbol) for each in members)
 
 
 def _means(member: Sequence[str], symbol: str) -> bool:
