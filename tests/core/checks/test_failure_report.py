@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from agent_workbench.core.checks.failure_report import (
     MAX_LINE_CHARS,
     SUMMARY_LINES,
+    raised_at,
     report_failure,
     report_hang,
 )
@@ -200,3 +201,44 @@ def test_a_failed_assertion_of_tap_is_told_with_both_values_and_without_frames_o
     assert "node_modules" not in report
     assert "/shop/test/a.js:1:7" in report
     assert said in report
+
+
+NODE_ERROR = """\
+index.js:312
+        parsed.fragment = decodeURIComponent(parsed.fragment)
+                          ^
+URIError: URI malformed
+    at decodeURIComponent (<anonymous>)
+    at parse (index.js:312:37)
+    at Object.equal (index.js:110:22)
+"""
+TRACEBACK = """\
+Traceback (most recent call last):
+  File "/repo/shop/app.py", line 3, in main
+    total([])
+  File "/repo/shop/cart.py", line 9, in total
+    return max(prices)
+ValueError: max() arg is an empty sequence
+"""
+PYTEST = """\
+shop/app.py:3: in main
+    total([])
+>   return max(prices)
+E   ValueError: max() arg is an empty sequence
+
+shop/cart.py:9: ValueError
+"""
+
+
+@pytest.mark.parametrize(
+    ("output", "places"),
+    [
+        (NODE_ERROR, {("index.js", 312)}),
+        (TRACEBACK, {("/repo/shop/cart.py", 9)}),
+        (PYTEST, {("shop/cart.py", 9)}),
+        ("thread 'main' panicked at src/lib.rs:10:5:\nindex out of bounds", {("src/lib.rs", 10)}),
+        ("all is well", set()),
+    ],
+)
+def test_the_place_at_which_an_error_was_raised_is_the_nearest_to_it(output: str, places: set[tuple[str, int]]) -> None:
+    assert {(place.path, place.line) for place in raised_at(output)} == places

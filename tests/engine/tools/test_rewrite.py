@@ -417,6 +417,28 @@ async def test_a_test_in_a_file_of_the_program_comes_after_its_code(tmp_path: Pa
         assert first.index("Piece 1: cart.py:5-6\n") < first.index("Piece 2: cart.py:1-2\n")
 
 
+async def test_code_that_raises_comes_before_code_that_calls_it(tmp_path: Path) -> None:
+    """The first prompt for fast-uri showed `equal`, and then `parse`, in which it failed."""
+    text = "def first(a):\n    return total(a)\n\n\ndef total(prices):\n    return max(prices)\n"
+    calls = Chunk("cart.py", 1, 2, "def first(a):\n    return total(a)", 2.0, "first")
+    raises = Chunk("cart.py", 5, 6, "def total(prices):\n    return max(prices)", 1.0, "total")
+    failing = 'echo \'cart.py:2: in first\'; echo "E   ValueError: empty"; echo "$PWD/cart.py:6: ValueError"'
+    files = {**FILES, "cart.py": text, "tests/test_cart.sh": f"{TEST.strip()} || {{ {failing}; exit 1; }}\n"}
+    task = (replace(TASK[0], description="A sum is wrong"),)
+    async with a_stage(
+        tmp_path,
+        [RIGHT],
+        tasks=task,
+        start=files,
+        approvals=OPEN,
+        headless=True,
+        retriever=GivenChunks((calls, raises)),
+    ) as stage:
+        await run(stage)
+        first = "\n".join(message.text for message in stage.model.requests[0].messages)
+        assert first.index("Piece 1: cart.py:5-6\n") < first.index("Piece 2: cart.py:1-2\n")
+
+
 async def test_a_file_that_the_words_name_is_shown_before_others_fill_the_prompt(tmp_path: Path) -> None:
     found = (Chunk("one.py", 1, 1, "a = 1", 2.0, "a", tokens=1_100), replace(CHUNKS.chunks[0], tokens=200))
     task = (replace(TASK[0], description="Mend cart.py"),)

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import chain, groupby, islice
 
-from agent_workbench.core.checks.results import failure_heading
+from agent_workbench.core.checks.results import CodePlace, failure_heading, named_places
 
 BEFORE, AFTER = 8, 4
 SUMMARY_LINES = 40
@@ -42,6 +42,9 @@ _ERROR = re.compile(
 )
 # Addresses and line numbers: they tell nothing about the error itself.
 _VARYING = re.compile(r"0x[0-9a-fA-F]+|(?:(?<=:)|(?<=line ))\d+")
+_RAISED = re.compile(r"\.\w{1,10}:\d{1,7}: [A-Z]\w+$")
+# Lines from that of an error: its place is beside it, below it in node, above it in Python.
+_NEAR_ERROR = (0, 1, 2, -1, -2, -3)
 _RULE = re.compile(r"[-=_* ]*$")
 # pytest shows the arguments of a test above its code.
 _ARGUMENTS = re.compile(r"\w+ = ")
@@ -264,6 +267,17 @@ def distinct_errors(lines: Sequence[str]) -> tuple[str, ...]:
     told = [_counted(said[0], len(said)) for said in most]
     more = len(found) - len(most)
     return (*told, f"… and {more} other errors") if more > 0 else tuple(told)
+
+
+def raised_at(output: str) -> frozenset[CodePlace]:
+    """Return the places at which errors were raised, as an output tells them: the nearest to each."""
+    lines = output.split("\n")
+    found: set[CodePlace] = set()
+    for at, line in enumerate(lines):
+        if _ERROR.match(line.strip()) or _RAISED.search(line):
+            near = (lines[at + away] for away in _NEAR_ERROR if 0 <= at + away < len(lines))
+            found.update(islice(chain.from_iterable(map(named_places, near)), 1))
+    return frozenset(found)
 
 
 def without_equal_failures(lines: Sequence[str]) -> list[str]:

@@ -109,6 +109,11 @@ class Chunk(RecordedValue, frozen=True):
         left = (line for line in self.context.split("\n") if line not in lines)
         return replace(self, context="\n".join(dropwhile(GAP.__eq__, left)))
 
+    def holds(self, path: str, line: int) -> bool:
+        """Return True if a line is among these, of a file whose path is told absolute, relative, or by its end."""
+        own, told = f"/{self.path}", f"/{path.removeprefix('./')}"
+        return self.first_line <= line <= self.last_line and (own.endswith(told) or told.endswith(own))
+
     def covers(self, other: "Chunk") -> bool:
         """Return True if all lines of the other one are among these."""
         inside = self.first_line <= other.first_line and other.last_line <= self.last_line

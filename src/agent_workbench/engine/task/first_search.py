@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 
 from msgspec.structs import replace
 
+from agent_workbench.core.checks.failure_report import raised_at
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.events import CodeRetrieved, KnowledgeFound, TestsFinished
 from agent_workbench.core.patch.left_out_text import is_heading
@@ -117,9 +118,10 @@ async def _map(context: ToolContext, found: Sequence[Chunk], words: str, most: i
 def _near(found: Sequence[Chunk], words: str, told: str) -> Iterator[Chunk]:
     """Yield the pieces of files that a task or its failing check name, and a few others; all if only tests are named.
 
-    Code comes before tests, also where one file holds both, and what the words name before others: a small model
-    rewrites what it reads first.
+    Code comes before tests, also where one file holds both, what the words name before others, and then that in which
+    an error was raised: a small model rewrites what it reads first.
     """
+    raised = raised_at(told)
     named = {each.path for each in found if PurePosixPath(each.path).name in told}
     title = set(_NAMES.findall(words.partition("\n")[0]))
     called = {each.place for each in found if _is_called(each, words)}
@@ -127,7 +129,8 @@ def _near(found: Sequence[Chunk], words: str, told: str) -> Iterator[Chunk]:
     def order(each: Chunk) -> tuple[bool, int, bool]:
         titled = PurePosixPath(each.path).stem in title
         tests = is_test(each.path) or (names_test(each.symbol) and each.place not in called)
-        return tests, -2 * (each.place in called) - 2 * titled - (each.path in named), not titled
+        holds = any(each.holds(place.path, place.line) for place in raised)
+        return tests, -2 * (each.place in called) - 2 * titled - (each.path in named) - holds, not titled
 
     left = MOST_TOKENS
     for each in sorted(_relevant(found, named, called, told), key=order):  # the limit leaves out the last
