@@ -26,13 +26,14 @@ def test_ones_own_server_gets_what_was_computed_and_no_key_in_its_arguments() ->
     assert "k" not in made.argv
 
 
-def test_threads_that_wait_sleep_unless_the_user_says_otherwise() -> None:
-    def policy(**environ: str) -> str:
+def test_threads_that_wait_spin_shortly_and_sleep_then_unless_the_user_says_otherwise() -> None:
+    def waiting(**environ: str) -> tuple[str | None, str | None]:
         made = server_command(Path("/m.gguf"), options=COMPUTED, server="", api_key="k", environ=environ)
-        return made.environment["OMP_WAIT_POLICY"]
+        return made.environment.get("OMP_WAIT_POLICY"), made.environment.get("GOMP_SPINCOUNT")
 
-    assert policy() == "passive"
-    assert policy(OMP_WAIT_POLICY="active") == "active"
+    assert waiting() == ("passive", "1000")
+    assert waiting(OMP_WAIT_POLICY="active") == ("active", None)
+    assert waiting(GOMP_SPINCOUNT="5") == (None, "5")
 
 
 def test_what_is_left_to_llama_cpp_is_not_said() -> None:

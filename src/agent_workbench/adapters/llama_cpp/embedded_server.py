@@ -43,6 +43,9 @@ _OF_DEVICES = (
     "OMP_",
     "GOMP_",
 )
+# Threads that wait for each other spin for some microseconds, and then sleep. Sleeping at once takes half of the speed
+# of a quiet machine; where others want the cores too, one that spins takes its turn from the thread it waits for.
+_WAITING = {"OMP_WAIT_POLICY": "passive", "GOMP_SPINCOUNT": "1000"}
 _PACKAGE_FOLDER = Path(__file__).resolve().parents[3]
 
 # How builds of llama.cpp, old and new, say where they listen.
@@ -92,9 +95,9 @@ def server_command(
     With `embeddings` it serves vectors of texts that have at most as many tokens as the context, in place of answers.
     Raises `ModelUnavailable` when there is no such binary.
     """
-    # Threads that wait for each other sleep at once. Where others want the cores too, one that spins takes its turn
-    # from the thread it waits for. The user's own variable wins.
-    environment = {"OMP_WAIT_POLICY": "passive"} | child_environment(environ, *_OF_DEVICES)
+    environment = child_environment(environ, *_OF_DEVICES)
+    if environment.keys().isdisjoint(_WAITING):
+        environment = environment | _WAITING
     environment[API_KEY_VARIABLE] = api_key
     # Else a server that aborts has itself looked at by a debugger first, for seconds and a hundred lines.
     environment["GGML_NO_BACKTRACE"] = "1"
