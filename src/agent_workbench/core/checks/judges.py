@@ -1,4 +1,4 @@
-"""What says whether a task is done: the files that judge it, who may change them; which old failures do not count."""
+"""Files that decide whether a task is done, who may change them, and old failures that do not count against it."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What a session's tab, its dialogs and the app know of each other, and the optional services of the app."""
+"""Interfaces between a tab and its dialogs, the base class of the app, and its optional services."""
 
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Protocol, TypeVar
