@@ -7,9 +7,10 @@ from agent_workbench.core.checks.results import CheckPurpose, CheckResult
 from agent_workbench.core.fold import fold, fold_all
 from agent_workbench.core.ids import CommitId, ProposalId, TaskId
 from agent_workbench.core.model import AnswerFigures, Purpose
+from agent_workbench.core.patch.values import HunkFate
 from agent_workbench.core.plan import Budget, Task, TaskStatus
 from agent_workbench.core.proposal_kinds import DiffProposal, ExternalProposal, ReadProposal
-from agent_workbench.core.proposals import ANSWER_SERVER, CHECKS, Verdict
+from agent_workbench.core.proposals import ANSWER_SERVER, CHECKS, HunkVerdict, Verdict
 from agent_workbench.core.repo.workspace import WorkspaceFacts
 from agent_workbench.core.settings import Limits
 from agent_workbench.core.state.session_state import Phase, SessionState
@@ -170,27 +171,32 @@ def test_waiting_at_a_gate_costs_no_minutes() -> None:
     assert run.working_seconds == 0.0
 
 
+REWRITTEN = replace(DIFF, tool="rewrite")
+CHOSEN = replace(REWRITTEN, hunks=(HunkVerdict("a", HunkFate.LEFT),))
+
+
 @pytest.mark.parametrize(
-    ("by", "tools", "begins"),
+    ("diffs", "begins"),
     [
-        (("policy:diff=auto",), ("rewrite",), True),
-        (("policy:diff=auto", "policy:diff=auto"), ("rewrite", "rewrite"), True),
-        (("user", "policy:diff=auto"), ("rewrite", "rewrite"), False),
-        (("policy:diff=auto", "user"), ("rewrite", "rewrite"), False),
-        (("policy:diff=auto", "policy:diff=auto"), ("write_diff", "rewrite"), False),
+        ((REWRITTEN,), True),
+        ((REWRITTEN, REWRITTEN), True),
+        ((replace(REWRITTEN, edited=True), REWRITTEN), False),
+        ((REWRITTEN, CHOSEN), False),
+        ((DIFF, REWRITTEN), False),
     ],
 )
-def test_an_attempt_is_given_up_only_if_nobody_has_a_part_in_the_change(
-    by: tuple[str, ...], tools: tuple[str, ...], *, begins: bool
+@pytest.mark.parametrize("by", ["user", "policy:diff=auto"])
+def test_an_attempt_is_given_up_only_if_the_change_is_as_the_model_wrote_it(
+    by: str, diffs: tuple[DiffProposal, ...], *, begins: bool
 ) -> None:
     story: list[e.Event] = [replace(started(), wording=e.FAILING_FIRST), failing(CheckPurpose.BASELINE), TO_STEPS]
-    for number, (who, tool) in enumerate(zip(by, tools, strict=True)):
-        diff = replace(DIFF, id=ProposalId(f"P-{number}"), tool=tool)
-        decided = e.ActionDecided(diff.id, Verdict.APPROVE, who)
+    for number, each in enumerate(diffs):
+        diff = replace(each, id=ProposalId(f"P-{number}"))
+        decided = e.ActionDecided(diff.id, Verdict.APPROVE, by)
         applied = e.PatchApplied(diff.id, ("a",), f"sha {number}", f"u{number}")
         done = e.ActionFinished(diff.id, e.ActionResult.OK, "applied")
         story += [e.ActionProposed(diff), decided, e.ActionStarted(diff.id), applied, done, failing()]
-        story += [] if number + 1 == len(by) else [e.ReflexionNoted(1, "")]
+        story += [] if number + 1 == len(diffs) else [e.ReflexionNoted(1, "")]
     move = next_move(state_of(*story))
     assert isinstance(move, flow.StartAfresh if begins else flow.Ask), move
 

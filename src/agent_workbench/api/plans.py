@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # loaded when they are needed
     from agent_workbench.core.ports.repo_files import Plans
 
 
-UNCHECKED = "no test_command is set, so nothing is checked"
+UNCHECKED = "no test_command is set, so nothing is checked (`agent init` looks for one)"
 """Remark about a task that nobody attends: nobody could take a check that the model proposes."""
 
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.errors import ModelError, WorkspaceError
 from agent_workbench.core.events import (
+    ActionRejected,
     Author,
     CodeRetrieved,
     ContextCompacted,
@@ -179,9 +180,16 @@ async def estimate_summary(context: ToolContext, summary: str, by: Author) -> Su
 
 
 def _newest_checks(run: TaskRun, shown: Collection[str]) -> str:
-    """Return the text of the newest run of the checks, empty without one; `shown` as in `describe_checks`."""
+    """Return the text of the newest run of the checks, empty without one; `shown` as in `describe_checks`.
+
+    After an attempt that was given up it is what fails without it.
+    """
     finished, changed = None, False
     for event in (each.event for each in reversed(run.history)):
+        if isinstance(event, StepUndone) and event.afresh:
+            purpose = CheckPurpose.AFTER_DIFF if run.kept_tree else CheckPurpose.BASELINE
+            finished = TestsFinished(purpose, (run.kept_results if run.kept_tree else run.baseline) or ())
+            break
         if isinstance(event, TestsFinished):
             finished = event
             break
@@ -246,8 +254,7 @@ async def _with_newest_steps(budget: PromptBudget, kept: ContextCompacted, most:
 async def _with_one_more_step(budget: PromptBudget, kept: ContextCompacted, most: int) -> ContextCompacted:
     """Return the compaction with one more step verbatim, if it fits easily."""
     history = budget.context.run.history
-    before = last_compaction(history)
-    answers = [each.seq for each in answers_of(history) if before is None or each.seq > before.through_seq]
+    answers = _answers_in_prompt(history)
     if kept.piece_chars or len(answers) < 2 or kept.through_seq != answers[-1] - 1:
         return kept
     more = _without_repeated_output(history, replace(kept, through_seq=answers[-2] - 1))
@@ -255,16 +262,27 @@ async def _with_one_more_step(budget: PromptBudget, kept: ContextCompacted, most
 
 
 def _candidates(history: Sequence[Recorded], kept: ContextCompacted) -> Iterator[ContextCompacted]:
-    before = last_compaction(history)
-    summed_up = before.through_seq if before else -1
-    answers = [each.seq for each in answers_of(history) if each.seq > summed_up]
-    for start in answers[-1:]:
+    for start in _answers_in_prompt(history)[-1:]:
         # Without its answer only the outcome of the last step stays.
         for through_seq in (start - 1, start):
             for chars in PIECE_CHARS:
                 yield _without_repeated_output(history, replace(kept, through_seq=through_seq, piece_chars=chars))
     for chars in PIECE_CHARS:
         yield replace(kept, piece_chars=chars)
+
+
+def _answers_in_prompt(history: Sequence[Recorded]) -> list[int]:
+    """Return the numbers of the model's answers since the last summary that belong to no attempt that was given up."""
+    before = last_compaction(history)
+    summed_up = before.through_seq if before else -1
+    given_up = (
+        each.seq
+        for each in reversed(history)
+        if (isinstance(each.event, StepUndone) and each.event.afresh)
+        or (isinstance(each.event, ActionRejected) and each.event.again)
+    )
+    since = max(summed_up, next(given_up, -1))
+    return [each.seq for each in answers_of(history) if each.seq > since]
 
 
 def _without_repeated_output(history: Sequence[Recorded], kept: ContextCompacted) -> ContextCompacted:

@@ -16,7 +16,6 @@ from agent_workbench.core.proposals import (
     Proposal,
     ProposalStage,
     Verdict,
-    is_person,
 )
 from agent_workbench.core.settings import Limits, Permission
 from agent_workbench.core.state.applied_diffs import applied_diffs
@@ -329,8 +328,8 @@ def _afresh(run: TaskRun, limits: Limits) -> Move | None:
 
     Where a failing check alone is to pass, another attempt helps a small model more than an account of its mistakes.
     One after which nearly all pass is kept, and so is one that only other checks than tests speak against: the next
-    begins there, and where that does not help either, without it. Any other is given up, unless a person has a part
-    in it. Diffs that a model wrote itself stay: who can write them builds on them.
+    begins there, and where that does not help either, without it. Any other is given up, unless a person edited it
+    or left hunks out. Diffs that a model wrote itself stay: who can write them builds on them.
     """
     if not run.tries_afresh or run.answer is not None or run.paused or spent(run, limits):
         return None
@@ -343,7 +342,8 @@ def _afresh(run: TaskRun, limits: Limits) -> Move | None:
         return None
     if _is_kept(run):
         return KeepAttempt()
-    return None if any(is_person(each.by) for each in attempt) else StartAfresh(attempt[0].proposal.id)
+    chosen = any(each.proposal.edited or each.proposal.hunks for each in attempt)
+    return None if chosen else StartAfresh(attempt[0].proposal.id)
 
 
 def _is_kept(run: TaskRun) -> bool:

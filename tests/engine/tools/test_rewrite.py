@@ -251,11 +251,36 @@ async def test_what_is_not_offered_is_refused_with_its_reason(tmp_path: Path, an
         assert stage.git("show", "agent/T-1:tests/test_cart.sh") == TEST.rstrip("\n")
 
 
+async def test_after_a_summary_the_prompt_has_the_code_and_nothing_of_an_attempt_that_was_given_up(
+    tmp_path: Path,
+) -> None:
+    approvals = replace(OPEN, diff=Approval.ASK, summary=Approval.AUTO)
+    async with (
+        a_stage(
+            tmp_path, [WRONG, SUMMARY, RIGHT], tasks=TASK, start=FILES, approvals=approvals, retriever=CHUNKS
+        ) as stage,
+        in_front_of(stage) as front,
+    ):
+        await front.start()
+        await front.gate(Permission.DIFF)
+        await front.submit(CompactContext())
+        await front.approve(Permission.DIFF)
+        proposal = await front.gate(Permission.DIFF)
+        assert [event.afresh for event in stage.events if isinstance(event, StepUndone)] == [True]
+        told = "\n".join(message.text for message in stage.model.requests[-1].messages)
+        assert SUMMARY.removeprefix("Summary: ") in told
+        assert "min(prices)" not in told
+        assert "Piece 1: cart.py" in told
+        assert "Before any change:" in told
+        assert "-    return max(prices)\n+    return sum(prices)\n" in proposal.diff
+
+
 async def test_a_compaction_leaves_a_piece_that_the_newest_step_rewrote(tmp_path: Path) -> None:
     said = [WRONG, SUMMARY, reflexion(), RIGHT]
     approvals = replace(OPEN, diff=Approval.ASK, summary=Approval.AUTO)
+    start = FILES | {"tests/test_cart.sh": "! grep -q 'min(prices)' cart.py\n"}
     async with (
-        a_stage(tmp_path, said, tasks=TASK, start=FILES, approvals=approvals, retriever=CHUNKS) as stage,
+        a_stage(tmp_path, said, tasks=TASK, start=start, approvals=approvals, retriever=CHUNKS) as stage,
         in_front_of(stage) as front,
     ):
         await front.start()
@@ -346,6 +371,44 @@ async def test_code_that_the_words_name_comes_first_and_little_else_is_shown(tmp
         first = "\n".join(message.text for message in stage.model.requests[0].messages)
         assert "Piece 1: cart.py:6-7\n" in first
         assert [f"{chunk.path}, the whole file" in first for chunk in others] == [True, True, False]
+
+
+OTHERS = ("one.py", "two.py", "three.py")
+
+
+@pytest.mark.parametrize(
+    ("description", "told", "offered"),
+    [
+        ("A sum is wrong", "E   AssertionError", (*OTHERS, "shop/cart.py")),
+        (
+            "A sum is wrong",
+            "E   AttributeError: module 'shop.cart' has no attribute 'sums'",
+            ("shop/cart.py", *OTHERS[:2]),
+        ),
+        ("Add the cart.sums function", "E   AssertionError", ("shop/cart.py", *OTHERS[:2])),
+        ("Tell of it in CHANGELOG.md", "E   AssertionError", ("CHANGELOG.md", *OTHERS, "shop/cart.py")),
+    ],
+)
+async def test_beside_code_no_document_and_no_other_test_is_shown_where_a_check_fails(
+    tmp_path: Path, description: str, told: str, offered: tuple[str, ...]
+) -> None:
+    """The 1.5B rewrote a changelog of which an old entry had the words of the task."""
+    news = Chunk("CHANGELOG.md", 1, 2, "# Add\n\nA sum", 3.0, "Add")
+    passing = Chunk("tests/test_other.py", 1, 2, "def test_a():\n    pass", 2.5, "test_a")
+    code = tuple(Chunk(path, 1, 1, "a = 1", 2.0, path) for path in OTHERS)
+    meant = Chunk("shop/cart.py", 1, 2, CART.rstrip("\n"), 1.0, "total")
+    found = (news, passing, *code, meant)
+    test = f'{TEST.strip().replace("cart.py", "shop/cart.py")} || {{ echo "{told}"; exit 1; }}\n'
+    files = {chunk.path: f"{chunk.text}\n" for chunk in found} | {"tests/test_cart.sh": test}
+    task = (replace(TASK[0], description=description),)
+    answer = RIGHT.replace("Piece 1", f"Piece {offered.index('shop/cart.py') + 1}")
+    async with a_stage(
+        tmp_path, [answer, FINISH], tasks=task, start=files, approvals=OPEN, headless=True, retriever=GivenChunks(found)
+    ) as stage:
+        await run(stage)
+        run_ = stage.state.run
+        assert run_ is not None
+        assert tuple(piece.path for piece in offered_pieces(run_).pieces) == offered
 
 
 async def test_the_docstring_of_a_class_is_not_shown_beside_its_member(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import re
 from asyncio import to_thread
 from collections.abc import Iterable, Iterator, Sequence, Set
+from itertools import pairwise
 from pathlib import PurePosixPath
 
 from msgspec.structs import replace
@@ -116,15 +117,16 @@ async def _map(context: ToolContext, found: Sequence[Chunk], words: str, most: i
 
 
 def _near(found: Sequence[Chunk], words: str, told: str) -> Iterator[Chunk]:
-    """Yield the pieces of files that a task or its failing check name, and a few others; all if only tests are named.
+    """Yield the pieces of files that a task or its failing check name, and a few others; of code all if none is named.
 
     Code comes before tests, also where one file holds both, what the words name before others, and then that in which
     an error was raised: a small model rewrites what it reads first.
     """
     raised = raised_at(told)
-    named = {each.path for each in found if PurePosixPath(each.path).name in told}
+    members = [tuple(each.split(".")) for each in _MEMBERS.findall(told)]
+    named = {each.path for each in found if PurePosixPath(each.path).name in told or _is_module(each.path, members)}
     title = set(_NAMES.findall(words.partition("\n")[0]))
-    called = {each.place for each in found if _is_called(each, words)}
+    called = {each.place for each in found if not is_document(each.path) and _is_called(each, words)}
 
     def order(each: Chunk) -> tuple[bool, int, bool]:
         titled = PurePosixPath(each.path).stem in title
@@ -142,26 +144,33 @@ def _near(found: Sequence[Chunk], words: str, told: str) -> Iterator[Chunk]:
 def _relevant(found: Sequence[Chunk], named: Set[str], called: Set[str], told: str) -> Iterator[Chunk]:
     """Yield what is near to a failure: a small model rewrites whatever it is shown.
 
-    Left out are documents and tests that nothing names beside code that is named, all but a few other pieces there,
-    the tests of a file of which others fail, and the docstring of a class beside a member of it.
+    Left out are documents and tests that nothing names beside code, all but a few other pieces beside code that is
+    named, the tests of a file of which others fail, and the docstring of a class beside a member of it.
     """
     holders = {(each.path, each.symbol.rpartition(".")[0]) for each in found}
     said = set(_NAMES.findall(told))
     tests = [each for each in found if is_test(each.path) and names_test(each.symbol)]
     failing = {each.place for each in tests if not said.isdisjoint(_own_names(each))}
     failing_files = {place.rpartition(":")[0] for place in failing}
-    has_code = any(not is_test(path) for path in named)
+    code = {each.path for each in found if not is_test(each.path) and not is_document(each.path)}
     others = 0
     for each in found:
         if (each.path, each.symbol) in holders and is_heading(each.text.split("\n")):
             continue
         if each in tests and each.path in failing_files and each.place not in failing:
             continue
-        if has_code and each.path not in named and each.place not in called | failing:
-            if is_test(each.path) or is_document(each.path) or others == MOST_OTHERS:
+        if code and each.path not in named and each.place not in called | failing:
+            if each.path not in code or (others == MOST_OTHERS and not code.isdisjoint(named)):
                 continue
             others += 1
         yield each
+
+
+def _is_module(path: str, members: Iterable[Sequence[str]]) -> bool:
+    """Return True if a dotted name begins with this module (`keys.hashkey`), or has it below its package."""
+    file = PurePosixPath(path)
+    package = file.parent.name
+    return any(member[0] == file.stem or (package, file.stem) in pairwise(member) for member in members)
 
 
 def _own_names(chunk: Chunk) -> Iterator[str]:
