@@ -25,7 +25,7 @@ from agent_workbench.core.plan import Task
 from agent_workbench.core.ports.workspace import Sources
 from agent_workbench.core.repo.retrieval import Chunk, CodeQuery
 from agent_workbench.core.session_request import SessionEnd
-from agent_workbench.core.settings import Approval, Permission, Settings
+from agent_workbench.core.settings import Approval, Permission, RetrievalSettings, Settings
 from agent_workbench.core.state.file_pieces import OfferedPieces, meant_piece, offered_pieces
 from agent_workbench.engine.answer.grammar_choice import WRITES
 from agent_workbench.engine.prompt.messages import build_parts
@@ -409,6 +409,17 @@ async def test_beside_code_no_document_and_no_other_test_is_shown_where_a_check_
         run_ = stage.state.run
         assert run_ is not None
         assert tuple(piece.path for piece in offered_pieces(run_).pieces) == offered
+
+
+async def test_documents_take_no_place_of_code_where_a_check_fails(tmp_path: Path) -> None:
+    """Of the eight best pieces for a commit of cachetools one was a changelog and seven were tests."""
+    news = tuple(Chunk(f"docs/{n}.md", 1, 1, "A sum", 2.0) for n in range(RetrievalSettings().top_n))
+    chunks = GivenChunks((*news, CHUNKS.chunks[0]))
+    files = FILES | {chunk.path: "A sum\n" for chunk in news}
+    async with a_stage(
+        tmp_path, [RIGHT], tasks=TASK, start=files, approvals=OPEN, headless=True, retriever=chunks
+    ) as stage:
+        assert (await run(stage)).exit_code is ExitCode.DONE
 
 
 async def test_the_docstring_of_a_class_is_not_shown_beside_its_member(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import re
 from asyncio import to_thread
 from collections.abc import Iterable, Iterator, Sequence, Set
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import PurePosixPath
 
 from msgspec.structs import replace
@@ -27,9 +27,9 @@ from agent_workbench.engine.task.code_lookup import pin_mentions
 from agent_workbench.engine.task.skill_choice import choose_skills
 from agent_workbench.engine.tools.check_runs import describe_checks, latest_failures
 
-MOST_OTHERS, MOST_TOKENS, MOST_NEAR = 2, 1_200, 10
-"""Limits of the first prompt where a check fails: pieces of files that nothing names, estimated tokens of all code, and
-paths in the map of the repository."""
+MOST_OTHERS, MOST_TOKENS, MOST_NEAR, WIDER = 2, 1_200, 10, 2
+"""Limits of the first prompt where a check fails: pieces of files that nothing names, estimated tokens of all code,
+paths in the map of the repository, and pieces that are looked at for one that is shown."""
 _NAMES = re.compile(r"\w+")
 _MEMBERS = re.compile(r"\b[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _GLOB = re.compile(r"[*?\[\]]")
@@ -66,7 +66,9 @@ async def _find_code(session: SessionContext, failing: str = "") -> None:
     """
     session.publisher.show_activity("searching the code")
     query = _query(session)
-    chunks = await session.ports.retriever.search(await session.workspace(), query, session.settings.retrieval.top_n)
+    most = session.settings.retrieval.top_n
+    looked_at = most * WIDER if session.run.tries_afresh else most
+    chunks = await session.ports.retriever.search(await session.workspace(), query, looked_at)
     context = await session.tool_context()
     told = "\n".join(filter(None, (task_words(session.run.definition), query.failing)))
     pinned, dropped = session.run.pinned, tuple[Chunk, ...]()
@@ -77,7 +79,7 @@ async def _find_code(session: SessionContext, failing: str = "") -> None:
     known = (*pinned, *dropped)
     found = tuple(each for each in chunks if context.may_read(each.path) and not any(k.covers(each) for k in known))
     if session.run.tries_afresh:
-        found = tuple(_near(found, query.text, told))
+        found = tuple(islice(_near(found, query, told), most))
     drawn = await _map(context, found, query.text, MOST_NEAR if session.run.tries_afresh else MOST_PATHS)
     shown = await context.for_prompt((*pinned, *found), anew=True) if failing else await context.for_prompt(found)
     await session.record(CodeRetrieved(told, shown, drawn, failing))
@@ -116,7 +118,7 @@ async def _map(context: ToolContext, found: Sequence[Chunk], words: str, most: i
     return await to_thread(lambda: map_repo(paths, [chunk.path for chunk in found], words, command, most=most))
 
 
-def _near(found: Sequence[Chunk], words: str, told: str) -> Iterator[Chunk]:
+def _near(found: Sequence[Chunk], query: CodeQuery, told: str) -> Iterator[Chunk]:
     """Yield the pieces of files that a task or its failing check name, and a few others; of code all if none is named.
 
     Code comes before tests, also where one file holds both, what the words name before others, and then that in which
@@ -124,9 +126,10 @@ def _near(found: Sequence[Chunk], words: str, told: str) -> Iterator[Chunk]:
     """
     raised = raised_at(told)
     members = [tuple(each.split(".")) for each in _MEMBERS.findall(told)]
-    named = {each.path for each in found if PurePosixPath(each.path).name in told or _is_module(each.path, members)}
-    title = set(_NAMES.findall(words.partition("\n")[0]))
-    called = {each.place for each in found if not is_document(each.path) and _is_called(each, words)}
+    written = (each for each in found if PurePosixPath(each.path).name in told or _is_module(each.path, members))
+    named = {*query.files, *(each.path for each in written)}
+    title = set(_NAMES.findall(query.text.partition("\n")[0]))
+    called = {each.place for each in found if not is_document(each.path) and _is_called(each, query.text)}
 
     def order(each: Chunk) -> tuple[bool, int, bool]:
         titled = PurePosixPath(each.path).stem in title
