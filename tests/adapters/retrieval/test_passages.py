@@ -1,5 +1,6 @@
 """What is shown of found code: whole files, parts of a definition as one, and each with its context."""
 
+import pytest
 from msgspec.structs import replace
 
 from agent_workbench.adapters.retrieval.index.segments import blob_id
@@ -40,6 +41,49 @@ def test_parts_of_a_definition_become_one_at_the_place_of_the_better_one_and_oth
     assert made.chunks[0].why == ("word_2", "word_3")
     lines = LARGE.decode().split("\n")
     assert made.chunks[0].text == "\n".join(lines[4 + 2 * SIZE : 5 + 3 * SIZE + 30])
+
+
+DOCUMENTED = """\
+class Cart:
+    @cached
+    def total(self):
+        '''Sum.
+{}        '''
+        {}
+
+    def other(self):
+        return 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("documented", "body", "places"),
+    [(400, 1, [(2, 406), (408, 409)]), (400, 100, [(100, 120), (200, 220), (408, 409)]), (0, 1, None)],
+)
+def test_of_a_function_that_is_short_without_its_docstring_all_is_shown_if_asked_for(
+    documented: int, body: int, places: list[tuple[int, int]] | None
+) -> None:
+    """The second half of the docstring of xmltodict.parse stood in a prompt as code."""
+    said, code = (
+        "        >>> total([])\n" * documented,
+        "a = max(self.prices)".ljust(20) + "; a = max(self.prices)" * body,
+    )
+    data = (DOCUMENTED.format(said, code) + "# more\n" * 400).encode()
+    last = 9 + documented
+    found = [
+        *(
+            FoundChunk("s.py", blob_id(data), *at, "Cart.total", 2.0, ())
+            for at in ((100, 120), (200, 220))
+            if documented
+        ),
+        FoundChunk("s.py", blob_id(data), last - 1, last, "Cart.other", 1.0, ()),
+    ]
+    made = passages(found, {"s.py": data}, 100, whole_functions=True)
+    assert sorted((each.first_line, each.last_line) for each in made.chunks) == (places or [(last - 1, last)])
+    whole = [each for each in made.chunks if each.first_line == 2]
+    assert all(each.tokens < 60 and each.context == "class Cart:" for each in whole)
+    parts = passages(found, {"s.py": data}, 100).chunks
+    assert [each.first_line for each in parts] == [each.first_line for each in found]
 
 
 def test_a_piece_has_its_imports_once_and_its_class() -> None:

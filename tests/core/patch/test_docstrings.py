@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_workbench.core.errors import PartialRewrite
-from agent_workbench.core.patch.docstrings import with_kept_docstrings, with_short_docstrings
+from agent_workbench.core.patch.docstrings import function_ranges, with_kept_docstrings, with_short_docstrings
 
 LONG = '''\
 class Cart:
@@ -191,3 +191,38 @@ def test_shown_short_and_written_as_shown_every_text_is_as_before(lines: list[st
     names = [line for line in lines if line.strip().startswith(("def", "class"))]
     if len(names) == len(set(names)):
         assert with_kept_docstrings(lines, with_short_docstrings(lines))[0] == lines
+
+
+FUNCTIONS = '''\
+@cached
+@other(1)
+def total(
+    prices,
+) -> int:
+    """Sum.
+
+ends nothing: this is text
+    """
+    def inner():
+        return (
+            1
+)
+    # a comment
+    return inner()
+
+
+class Cart:
+    async def price(self): return 1
+    size = 2
+    text = """
+def none():
+    """
+'''
+
+
+def test_functions_are_told_with_their_decorators_and_to_their_end() -> None:
+    lines = FUNCTIONS.split("\n")
+    first = [(lines[each.start].strip(), lines[each.stop - 1].strip()) for each in function_ranges(lines)]
+    price = "async def price(self): return 1"
+    assert first == [("@cached", "return inner()"), ("def inner():", ")"), (price, price)]
+    assert function_ranges(["def total():", '    """open']) == ()

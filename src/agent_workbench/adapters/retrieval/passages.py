@@ -1,7 +1,7 @@
 """Texts of found chunks, whole files or joined neighbours, each with its imports and definitions."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -9,6 +9,8 @@ from agent_workbench.adapters.retrieval.index.chunker import CHARS_PER_TOKEN
 from agent_workbench.adapters.retrieval.index.segments import blob_id
 from agent_workbench.adapters.retrieval.index.source_languages import find_language, language_of
 from agent_workbench.adapters.retrieval.scoring import FoundChunk
+from agent_workbench.core.patch.docstrings import function_ranges, with_short_docstrings
+from agent_workbench.core.patch.left_out_text import PYTHON
 from agent_workbench.core.repo.retrieval import GAP, Chunk, import_statements
 
 # A file is whole if it is at most this many times as large as a chunk.
@@ -47,10 +49,12 @@ class _LineSpan(Struct):
     found: list[FoundChunk]
 
 
-def passages(found: Sequence[FoundChunk], contents: Mapping[str, bytes], max_tokens: int) -> Passages:
+def passages(
+    found: Sequence[FoundChunk], contents: Mapping[str, bytes], max_tokens: int, *, whole_functions: bool = False
+) -> Passages:
     """Return the texts of found chunks, best first; chunks of files that changed since are left out.
 
-    `max_tokens` is the size of a chunk.
+    `max_tokens` is the size of a chunk; `whole_functions` as in `CodeQuery`.
     """
     by_path: dict[str, list[FoundChunk]] = {}
     for each in found:
@@ -64,23 +68,37 @@ def passages(found: Sequence[FoundChunk], contents: Mapping[str, bytes], max_tok
             is_current = False
             continue
         is_whole = len(data) <= max_tokens * CHARS_PER_TOKEN * _WHOLE_RATIO
-        needed = -1 if is_whole else max(each.last_line for each in chunks)
+        by_function = whole_functions and not is_whole and path.endswith(PYTHON)
+        needed = -1 if is_whole or by_function else max(each.last_line for each in chunks)
         lines = data.decode("utf-8", "replace").split("\n", needed)
         best = rank[path, chunks[0].first_line]
         with_imports = has_context = best < _MAX_WITH_CONTEXT and find_language(language_of(path)) is not None
-        for span in _spans(chunks, lines, is_whole=is_whole):
+        functions = _short_functions(lines, max_tokens) if by_function else ()
+        for span in _spans(chunks, lines, functions, is_whole=is_whole):
             number = rank[path, span.found[0].first_line]
             context = ""
             if has_context and number < _MAX_WITH_CONTEXT:
-                symbol = span.found[0].symbol if len(span.found) == 1 else ""
+                symbol = span.found[0].symbol if len({each.symbol for each in span.found}) == 1 else ""
                 context = context_of(lines, span.first, span.last, symbol, with_imports=with_imports)
                 with_imports = False
-            made.append((number, _chunk(span, lines, context, max_tokens)))
+            made.append((number, _chunk(span, lines, context, with_short_docstrings if by_function else list)))
     return Passages(tuple(chunk for _, chunk in sorted(made, key=lambda each: each[0])), is_current)
 
 
-def _spans(chunks: Sequence[FoundChunk], lines: Sequence[str], *, is_whole: bool) -> Iterator[_LineSpan]:
-    """Yield the passages of one file, that of its best chunk first."""
+def _short_functions(lines: Sequence[str], max_tokens: int) -> tuple[range, ...]:
+    """Return the functions that are no longer than a passage without their long docstrings, outer ones first."""
+    most = max_tokens * CHARS_PER_TOKEN * _WHOLE_RATIO
+    return tuple(
+        each
+        for each in function_ranges(lines)
+        if sum(map(len, with_short_docstrings(lines[each.start : each.stop]))) <= most
+    )
+
+
+def _spans(
+    chunks: Sequence[FoundChunk], lines: Sequence[str], functions: Sequence[range], *, is_whole: bool
+) -> Iterator[_LineSpan]:
+    """Yield the passages of one file, that of its best chunk first; those within one of the functions are all of it."""
     if is_whole:
         last = len(lines) - 1
         yield _LineSpan(0, last - (last > 0 and not lines[last]), list(chunks))
@@ -88,9 +106,12 @@ def _spans(chunks: Sequence[FoundChunk], lines: Sequence[str], *, is_whole: bool
     spans: list[_LineSpan] = []
     for each in sorted(chunks, key=lambda each: each.first_line):
         first, last = each.first_line - 1, min(each.last_line, len(lines)) - 1
+        around = next((one for one in functions if one.start <= first and last < one.stop), range(first, last + 1))
+        first, last = around.start, around.stop - 1
         before = spans[-1] if spans else None
         # A passage is what a model rewrites whole: one definition, not the end of one and the next.
-        if before and before.found[0].symbol == each.symbol and first - before.last - 1 <= _GAP_LINES:
+        near = before and before.found[0].symbol == each.symbol and first - before.last - 1 <= _GAP_LINES
+        if before and (near or first <= before.last):
             spans[-1].last = max(last, spans[-1].last)
             spans[-1].found.append(each)
         else:
@@ -101,18 +122,21 @@ def _spans(chunks: Sequence[FoundChunk], lines: Sequence[str], *, is_whole: bool
     yield from sorted(spans, key=lambda span: order[id(span.found[0])])
 
 
-def _chunk(span: _LineSpan, lines: Sequence[str], context: str, max_tokens: int) -> Chunk:
-    best, text = span.found[0], "\n".join(_bounded(line) for line in lines[span.first : span.last + 1])
+def _chunk(
+    span: _LineSpan, lines: Sequence[str], context: str, shown: Callable[[Sequence[str]], Sequence[str]]
+) -> Chunk:
+    """Return the passage; its size is that of the lines that are `shown` of it."""
+    best, bounded = span.found[0], [_bounded(line) for line in lines[span.first : span.last + 1]]
     reasons = dict.fromkeys(word for each in span.found for word in each.why)
     return Chunk(
         best.path,
         span.first + 1,
         span.last + 1,
-        text,
+        "\n".join(bounded),
         best.score,
         best.symbol,
         tuple(reasons)[:_MAX_REASONS],
-        -(-(len(text) + len(context)) // CHARS_PER_TOKEN),
+        -(-(len("\n".join(shown(bounded))) + len(context)) // CHARS_PER_TOKEN),
         best.signals,
         context,
     )

@@ -208,7 +208,8 @@ class CodeRetriever:
                 partial(_search, folder.index, query, self._histories.of(sources.root), similar, limit)
             )
             contents = await sources.read_files(tuple(dict.fromkeys(each.path for each in found)))
-            made = await asyncio.to_thread(passages, found, contents, self._settings.max_chunk_tokens)
+            size, functions = self._settings.max_chunk_tokens, query.whole_functions
+            made = await asyncio.to_thread(passages, found, contents, size, whole_functions=functions)
             if not complete or made.is_current:
                 break
         if folder.index.finder.is_due:

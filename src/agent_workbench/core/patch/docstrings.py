@@ -4,8 +4,8 @@ A small model copies a long docstring word for word, or changes its examples in 
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Mapping, Sequence, Set
+from itertools import accumulate, takewhile
 
 from msgspec import Struct
 
@@ -25,6 +25,7 @@ _TOKEN = re.compile(
 )
 _PARTS = re.compile(r"([uUrR]?)(\"{3}|'{3}|\"|')(.*)\2", re.DOTALL)
 _ELLIPSES = ("…", "...")
+_CLOSERS = (")", "]", "}")
 
 
 class _Docstring(Struct, frozen=True):
@@ -48,6 +49,19 @@ def with_short_docstrings(lines: Sequence[str]) -> list[str]:
         if each.short:
             short[each.lines.start : each.lines.stop] = [each.short]
     return short
+
+
+def function_ranges(lines: Sequence[str]) -> tuple[range, ...]:
+    """Return the lines of each Python function with its decorators, counted from 0, outer ones before inner ones."""
+    read = _read(lines)
+    found: list[range] = []
+    for row, line in enumerate(read.rows):
+        definition = _DEFINITION.match(line)
+        if definition is not None and "def" in definition[0].split():
+            decorator = f"{definition[1]}@"
+            above = (read.rows[at].startswith(decorator) for at in range(row - 1, -1, -1))
+            found.append(range(row - sum(takewhile(bool, above)), _end(read, row)))
+    return tuple(found)
 
 
 def with_kept_docstrings(old: Sequence[str], new: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
@@ -121,19 +135,38 @@ def _words(said: str) -> str:
     return said.strip(" .…\n")
 
 
-def _docstrings(lines: Sequence[str]) -> list[_Docstring]:
-    """Return the docstring of each definition, in order, also an empty one; none of a text with a string left open."""
+class _Code(Struct, frozen=True):
+    """Lines of Python without comments, their strings as quotes; no lines if a string is left open.
+
+    `strings` are by the index of their first character; `inside` are the rows that begin in a string.
+    """
+
+    rows: list[str]
+    strings: Mapping[int, str]
+    inside: Set[int]
+
+
+def _read(lines: Sequence[str]) -> _Code:
     text = "\n".join(lines)
-    starts = [0, *accumulate(len(line) + 1 for line in lines)]
-    code, strings, at = list[str](), dict[int, str](), 0
+    code, strings, inside, at, row = list[str](), dict[int, str](), set[int](), 0, 0
     for token in _TOKEN.finditer(text):
         if token["open"]:
-            return []
+            return _Code([], {}, inside)
         code += [text[at : token.start()], re.sub(r"[^\n]", '"' if token["string"] else " ", token[0])]
+        row += code[-2].count("\n")
         at = token.end()
         if token["string"]:
             strings[token.start()] = token[0]
-    rows = "".join([*code, text[at:]]).split("\n")
+            inside.update(range(row + 1, row + 1 + token[0].count("\n")))
+        row += token[0].count("\n")
+    return _Code("".join([*code, text[at:]]).split("\n"), strings, inside)
+
+
+def _docstrings(lines: Sequence[str]) -> list[_Docstring]:
+    """Return the docstring of each definition, in order, also an empty one; none of a text with a string left open."""
+    starts = [0, *accumulate(len(line) + 1 for line in lines)]
+    read = _read(lines)
+    rows, strings = read.rows, read.strings
     found: list[_Docstring] = []
     for row, line in enumerate(rows):
         definition = _DEFINITION.match(line)
@@ -154,6 +187,22 @@ def _docstrings(lines: Sequence[str]) -> list[_Docstring]:
             short = f"{margin}{parts[1]}{parts[2]}{first_line} …{parts[2]}" if is_long else ""
             found.append(_Docstring(definition[2], definition[1], range(first, last + 1), said, short))
     return found
+
+
+def _end(read: _Code, at: int) -> int:
+    """Return the index below the last row of the definition at this one."""
+    rows, indent = read.rows, _indent(read.rows[at])
+    end = _body(rows, at) or at + 1
+    for row in range(end, len(rows)):
+        inside = row in read.inside or rows[row].lstrip()[:1] in _CLOSERS
+        if rows[row].strip() and not inside and _indent(rows[row]) <= indent:
+            break
+        end = row + 1 if inside or rows[row].strip() else end
+    return end
+
+
+def _indent(row: str) -> int:
+    return len(row) - len(row.lstrip())
 
 
 def _body(rows: Sequence[str], at: int) -> int | None:

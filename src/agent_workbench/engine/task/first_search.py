@@ -27,7 +27,7 @@ from agent_workbench.engine.task.code_lookup import pin_mentions
 from agent_workbench.engine.task.skill_choice import choose_skills
 from agent_workbench.engine.tools.check_runs import describe_checks, latest_failures
 
-MOST_OTHERS, MOST_TOKENS, MOST_NEAR, WIDER = 2, 1_200, 10, 2
+MOST_OTHERS, MOST_TOKENS, MOST_NEAR, WIDER = 2, 1_200, 10, 3
 """Limits of the first prompt where a check fails: pieces of files that nothing names, estimated tokens of all code,
 paths in the map of the repository, and pieces that are looked at for one that is shown."""
 _NAMES = re.compile(r"\w+")
@@ -199,7 +199,8 @@ def _query(session: SessionContext) -> CodeQuery:
     words = task_words(task)
     for command in sorted(task.accept_tests, key=len, reverse=True):
         words = words.replace(command, " ")
-    return CodeQuery(words, latest_failures(session.run), named_files(task), RELEVANT)
+    run = session.run
+    return CodeQuery(words, latest_failures(run), named_files(task), RELEVANT, whole_functions=run.tries_afresh)
 
 
 def task_words(task: Task) -> str:
