@@ -394,10 +394,11 @@ async def test_beside_code_no_document_and_no_other_test_is_shown_where_a_check_
 ) -> None:
     """The 1.5B rewrote a changelog of which an old entry had the words of the task."""
     news = Chunk("CHANGELOG.md", 1, 2, "# Add\n\nA sum", 3.0, "Add")
+    types = Chunk("types/cart.pyi", 1, 1, "def sums(prices): ...", 2.6, "sums")
     passing = Chunk("tests/test_other.py", 1, 2, "def test_a():\n    pass", 2.5, "test_a")
     code = tuple(Chunk(path, 1, 1, "a = 1", 2.0, path) for path in OTHERS)
     meant = Chunk("shop/cart.py", 1, 2, CART.rstrip("\n"), 1.0, "total")
-    found = (news, passing, *code, meant)
+    found = (news, types, passing, *code, meant)
     test = f'{TEST.strip().replace("cart.py", "shop/cart.py")} || {{ echo "{told}"; exit 1; }}\n'
     files = {chunk.path: f"{chunk.text}\n" for chunk in found} | {"tests/test_cart.sh": test}
     task = (replace(TASK[0], description=description),)

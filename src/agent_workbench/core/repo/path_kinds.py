@@ -6,11 +6,14 @@ from pathlib import PurePosixPath
 _TEST_FOLDERS = frozenset(
     {"test", "tests", "testing", "testdata", "test_data", "__tests__", "__mocks__", "spec", "specs", "e2e", "fixtures"}
 )
-_TEST_NAME = re.compile(r"(tests?|test_.*|.*_tests?|conftest|.*[.-](test|spec|e2e|cy)|.*(Test|Tests|Spec|TestCase))")
+_TEST_NAME = re.compile(
+    r"(tests?|test_.*|.*_tests?|conftest|.*[.-](test|spec|e2e|cy)(-d)?|.*(Test|Tests|Spec|TestCase))"
+)
 # Also the functions of Go.
 _TEST_CLASS = re.compile(r"Test[A-Z_]")
 _DOCUMENT_FOLDERS = frozenset({"doc", "docs", "documentation", "examples", "locale", "locales"})
 _DOCUMENT_SUFFIXES = frozenset({".md", ".mdx", ".markdown", ".rst", ".txt", ".adoc", ".svg", ".po", ".pot", ".csv"})
+_DECLARATIONS = (".d.ts", ".d.mts", ".d.cts", ".pyi")
 # Names of files with secrets, in any folder: what is found or judged goes to a model.
 _SECRETS = re.compile(
     r"\.env|\.env\..*|.*\.(pem|key|p12|pfx|kdbx)|id_rsa.*|id_(dsa|ecdsa|ed25519)(\.pub)?"
@@ -41,3 +44,8 @@ def is_document(path: str) -> bool:
     """Return True for documentation."""
     name = PurePosixPath(path)
     return name.suffix.lower() in _DOCUMENT_SUFFIXES or bool(_DOCUMENT_FOLDERS.intersection(name.parts[:-1]))
+
+
+def is_program(path: str) -> bool:
+    """Return True for what is no test, no document and no declaration of types alone: a failing check may run it."""
+    return not (is_test(path) or is_document(path) or path.endswith(_DECLARATIONS))

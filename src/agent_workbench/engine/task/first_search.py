@@ -14,7 +14,7 @@ from agent_workbench.core.events import CodeRetrieved, KnowledgeFound, TestsFini
 from agent_workbench.core.patch.left_out_text import is_heading
 from agent_workbench.core.patch.paths import matches_glob
 from agent_workbench.core.plan import Task
-from agent_workbench.core.repo.path_kinds import is_document, is_test, names_test
+from agent_workbench.core.repo.path_kinds import is_program, is_test, names_test
 from agent_workbench.core.repo.repo_map import MOST_PATHS, RepoMap, map_repo
 from agent_workbench.core.repo.retrieval import RELEVANT, Chunk, CodeQuery
 from agent_workbench.engine.compacted_context import relocate_chunk
@@ -129,10 +129,12 @@ def _near(found: Sequence[Chunk], query: CodeQuery, told: str) -> Iterator[Chunk
     written = (each for each in found if PurePosixPath(each.path).name in told or _is_module(each.path, members))
     named = {*query.files, *(each.path for each in written)}
     title = set(_NAMES.findall(query.text.partition("\n")[0]))
-    called = {each.place for each in found if not is_document(each.path) and _is_called(each, query.text)}
+    called = {
+        each.place for each in found if (is_program(each.path) or is_test(each.path)) and _is_called(each, query.text)
+    }
 
     def order(each: Chunk) -> tuple[bool, int, bool]:
-        titled = PurePosixPath(each.path).stem in title
+        titled = is_program(each.path) and PurePosixPath(each.path).stem in title
         tests = is_test(each.path) or (names_test(each.symbol) and each.place not in called)
         holds = any(each.holds(place.path, place.line) for place in raised)
         return tests, -2 * (each.place in called) - 2 * titled - (each.path in named) - holds, not titled
@@ -147,15 +149,15 @@ def _near(found: Sequence[Chunk], query: CodeQuery, told: str) -> Iterator[Chunk
 def _relevant(found: Sequence[Chunk], named: Set[str], called: Set[str], told: str) -> Iterator[Chunk]:
     """Yield what is near to a failure: a small model rewrites whatever it is shown.
 
-    Left out are documents and tests that nothing names beside code, all but a few other pieces beside code that is
-    named, the tests of a file of which others fail, and the docstring of a class beside a member of it.
+    Left out are documents, types and tests that nothing names beside code, all but a few other pieces beside code
+    that is named, the tests of a file of which others fail, and the docstring of a class beside a member of it.
     """
     holders = {(each.path, each.symbol.rpartition(".")[0]) for each in found}
     said = set(_NAMES.findall(told))
     tests = [each for each in found if is_test(each.path) and names_test(each.symbol)]
     failing = {each.place for each in tests if not said.isdisjoint(_own_names(each))}
     failing_files = {place.rpartition(":")[0] for place in failing}
-    code = {each.path for each in found if not is_test(each.path) and not is_document(each.path)}
+    code = {each.path for each in found if is_program(each.path)}
     others = 0
     for each in found:
         if (each.path, each.symbol) in holders and is_heading(each.text.split("\n")):
@@ -173,7 +175,9 @@ def _is_module(path: str, members: Iterable[Sequence[str]]) -> bool:
     """Return True if a dotted name begins with this module (`keys.hashkey`), or has it below its package."""
     file = PurePosixPath(path)
     package = file.parent.name
-    return any(member[0] == file.stem or (package, file.stem) in pairwise(member) for member in members)
+    return is_program(path) and any(
+        member[0] == file.stem or (package, file.stem) in pairwise(member) for member in members
+    )
 
 
 def _own_names(chunk: Chunk) -> Iterator[str]:
