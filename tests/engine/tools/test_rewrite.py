@@ -386,6 +386,8 @@ OTHERS = ("one.py", "two.py", "three.py")
             ("shop/cart.py", *OTHERS[:2]),
         ),
         ("Add the cart.sums function", "E   AssertionError", ("shop/cart.py", *OTHERS[:2])),
+        ("A sum is wrong", "test_cart.py failed", ("shop/cart.py", *OTHERS[:2])),
+        ("A sum is wrong", "cart.spec.js failed", ("shop/cart.py", *OTHERS[:2])),
         ("Tell of it in CHANGELOG.md", "E   AssertionError", ("CHANGELOG.md", *OTHERS, "shop/cart.py")),
     ],
 )

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from agent_workbench.core.checks.failure_report import raised_at
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.events import CodeRetrieved, KnowledgeFound, TestsFinished
-from agent_workbench.core.patch.left_out_text import is_heading
+from agent_workbench.core.patch.left_out_text import PYTHON, is_heading
 from agent_workbench.core.patch.paths import matches_glob
 from agent_workbench.core.plan import Task
 from agent_workbench.core.repo.path_kinds import is_program, is_test, names_test
@@ -126,8 +126,7 @@ def _near(found: Sequence[Chunk], query: CodeQuery, told: str) -> Iterator[Chunk
     """
     raised = raised_at(told)
     members = [tuple(each.split(".")) for each in _MEMBERS.findall(told)]
-    written = (each for each in found if PurePosixPath(each.path).name in told or _is_module(each.path, members))
-    named = {*query.files, *(each.path for each in written)}
+    named = {*query.files, *(each.path for each in found if _is_named(each.path, told, members))}
     title = set(_NAMES.findall(query.text.partition("\n")[0]))
     called = {
         each.place for each in found if (is_program(each.path) or is_test(each.path)) and _is_called(each, query.text)
@@ -171,13 +170,21 @@ def _relevant(found: Sequence[Chunk], named: Set[str], called: Set[str], told: s
         yield each
 
 
-def _is_module(path: str, members: Iterable[Sequence[str]]) -> bool:
-    """Return True if a dotted name begins with this module (`keys.hashkey`), or has it below its package."""
+def _is_named(path: str, told: str, members: Iterable[Sequence[str]]) -> bool:
+    """Return True if words name a file, a test of its name (`test_cart.py`, `cart.test.js`), or a module of Python.
+
+    A dotted name begins with its module (`keys.hashkey`), or has it below its package.
+    """
     file = PurePosixPath(path)
+    if file.name in told:
+        return True
+    stem = re.escape(file.stem)
+    if not is_program(path):
+        return False
+    tested = re.search(rf"\b(?:test_{stem}|{stem}[._-](?:test|spec))\.", told) is not None
     package = file.parent.name
-    return is_program(path) and any(
-        member[0] == file.stem or (package, file.stem) in pairwise(member) for member in members
-    )
+    dotted = any(member[0] == file.stem or (package, file.stem) in pairwise(member) for member in members)
+    return tested or (dotted and path.endswith(PYTHON))
 
 
 def _own_names(chunk: Chunk) -> Iterator[str]:
