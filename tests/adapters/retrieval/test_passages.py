@@ -1,5 +1,7 @@
 """What is shown of found code: whole files, parts of a definition as one, and each with its context."""
 
+import re
+
 import pytest
 from msgspec.structs import replace
 
@@ -78,12 +80,35 @@ def test_of_a_function_that_is_short_without_its_docstring_all_is_shown_if_asked
         ),
         FoundChunk("s.py", blob_id(data), last - 1, last, "Cart.other", 1.0, ()),
     ]
-    made = passages(found, {"s.py": data}, 100, whole_functions=True)
+    made = passages(found, {"s.py": data}, 100, to_rewrite=True)
     assert sorted((each.first_line, each.last_line) for each in made.chunks) == (places or [(last - 1, last)])
     whole = [each for each in made.chunks if each.first_line == 2]
     assert all(each.tokens < 60 and each.context == "class Cart:" for each in whole)
     parts = passages(found, {"s.py": data}, 100).chunks
     assert [each.first_line for each in parts] == [each.first_line for each in found]
+
+
+COMMENTS = [
+    "/**\n * Sum of the prices.\n * In cents,\n * or none.\n */",
+    "/* Sum of the prices.\n * In cents,\n * or none.\n */",
+    "// Sum of the prices.\n// In cents,\n// or none.\n// Never less.",
+]
+
+
+@pytest.mark.parametrize("comment", [*COMMENTS, COMMENTS[1].replace(",\n *", ""), "/* Sum", "// Sum"])
+@pytest.mark.parametrize("to_rewrite", [True, False])
+def test_of_a_long_comment_above_a_piece_that_is_to_be_rewritten_the_first_line_is_its_context(
+    comment: str, *, to_rewrite: bool
+) -> None:
+    text = f"#include <a.h>\n\n{comment}\nint total(int a) {{\n    return a;\n}}\n" + "int a;\n" * 400
+    data, last = text.encode(), 6 + comment.count("\n")
+    found = FoundChunk("s.c", blob_id(data), 3, last, "total", 1.0, ())
+    (chunk,) = passages([found], {"s.c": data}, 100, to_rewrite=to_rewrite).chunks
+    if to_rewrite and comment in COMMENTS:
+        assert (chunk.first_line, chunk.text) == (last - 2, "int total(int a) {\n    return a;\n}")
+        assert re.search(r"^.* Sum of the prices\.\n…$", chunk.context, re.MULTILINE)
+    else:
+        assert (chunk.first_line, chunk.text.partition("\n")[0]) == (3, comment.partition("\n")[0])
 
 
 def test_a_piece_has_its_imports_once_and_its_class() -> None:

@@ -15,6 +15,8 @@ from agent_workbench.core.repo.retrieval import GAP, Chunk, import_statements
 
 # A file is whole if it is at most this many times as large as a chunk.
 _WHOLE_RATIO = 1.5
+# A longer comment above a passage is more than a model should copy.
+_LONG_COMMENT = 4
 # Chunks of one definition with at most this many lines between them are one passage.
 _GAP_LINES = 4
 _MAX_REASONS = 6
@@ -50,11 +52,11 @@ class _LineSpan(Struct):
 
 
 def passages(
-    found: Sequence[FoundChunk], contents: Mapping[str, bytes], max_tokens: int, *, whole_functions: bool = False
+    found: Sequence[FoundChunk], contents: Mapping[str, bytes], max_tokens: int, *, to_rewrite: bool = False
 ) -> Passages:
     """Return the texts of found chunks, best first; chunks of files that changed since are left out.
 
-    `max_tokens` is the size of a chunk; `whole_functions` as in `CodeQuery`.
+    `max_tokens` is the size of a chunk; `to_rewrite` as in `CodeQuery`.
     """
     by_path: dict[str, list[FoundChunk]] = {}
     for each in found:
@@ -68,7 +70,7 @@ def passages(
             is_current = False
             continue
         is_whole = len(data) <= max_tokens * CHARS_PER_TOKEN * _WHOLE_RATIO
-        by_function = whole_functions and not is_whole and path.endswith(PYTHON)
+        by_function = to_rewrite and not is_whole and path.endswith(PYTHON)
         needed = -1 if is_whole or by_function else max(each.last_line for each in chunks)
         lines = data.decode("utf-8", "replace").split("\n", needed)
         best = rank[path, chunks[0].first_line]
@@ -81,6 +83,10 @@ def passages(
                 symbol = span.found[0].symbol if len({each.symbol for each in span.found}) == 1 else ""
                 context = context_of(lines, span.first, span.last, symbol, with_imports=with_imports)
                 with_imports = False
+            if to_rewrite and not is_whole and (below := _below_comment(lines, span)) > span.first:
+                said = next(filter(_NAME.search, lines[span.first : below]), lines[span.first])
+                context = "\n".join(filter(None, (context.removesuffix(f"\n{GAP}"), _bounded(said), GAP)))
+                span.first = below
             made.append((number, _chunk(span, lines, context, with_short_docstrings if by_function else list)))
     return Passages(tuple(chunk for _, chunk in sorted(made, key=lambda each: each[0])), is_current)
 
@@ -93,6 +99,16 @@ def _short_functions(lines: Sequence[str], max_tokens: int) -> tuple[range, ...]
         for each in function_ranges(lines)
         if sum(map(len, with_short_docstrings(lines[each.start : each.stop]))) <= most
     )
+
+
+def _below_comment(lines: Sequence[str], span: _LineSpan) -> int:
+    """Return the row below a long comment that begins a passage of C, JavaScript and the like, its first without."""
+    row, first = span.first, lines[span.first].lstrip()
+    if first.startswith("/*"):
+        row = next((at + 1 for at in range(row, span.last) if "*/" in lines[at]), row)
+    while first.startswith("//") and row < span.last and lines[row].lstrip().startswith("//"):
+        row += 1
+    return row if row - span.first >= _LONG_COMMENT else span.first
 
 
 def _spans(

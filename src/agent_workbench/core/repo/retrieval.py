@@ -39,16 +39,17 @@ _BETWEEN = re.compile(r"\s|$|//|/\*|\*|#|--|try\b|except\b|finally\b|if\b|else\b
 class CodeQuery(Struct, frozen=True):
     """A query: words that describe the code, and the output of what is `failing` (empty: nothing is).
 
-    Code in `files` comes first. Of others, files below `floor` (a share of the best file's score) are left out. With
-    `whole_functions` a part of a Python function is the whole of it, if that is short without its docstring; the size
-    of a piece is then without long docstrings.
+    Code in `files` comes first. Of others, files below `floor` (a share of the best file's score) are left out.
+    `to_rewrite`: the pieces are such that a model can write them anew. A part of a Python function is the whole of it,
+    if that is short without its docstring, and sizes are without long docstrings; of a long comment above a piece only
+    the first line is told, as its context.
     """
 
     text: str
     failing: str = ""
     files: tuple[str, ...] = ()
     floor: float = 0.0
-    whole_functions: bool = False
+    to_rewrite: bool = False
 
 
 class SignalKind(StrEnum):

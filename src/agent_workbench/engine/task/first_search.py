@@ -211,7 +211,7 @@ def _query(session: SessionContext) -> CodeQuery:
     for command in sorted(task.accept_tests, key=len, reverse=True):
         words = words.replace(command, " ")
     run = session.run
-    return CodeQuery(words, latest_failures(run), named_files(task), RELEVANT, whole_functions=run.tries_afresh)
+    return CodeQuery(words, latest_failures(run), named_files(task), RELEVANT, to_rewrite=run.tries_afresh)
 
 
 def task_words(task: Task) -> str:
