@@ -339,6 +339,19 @@ async def test_the_imports_of_a_file_are_offered_with_each_of_its_pieces(tmp_pat
         assert {each.difference for each in rerun(stage.journal())} <= {None}
 
 
+async def test_imports_may_follow_a_piece_in_every_second_attempt(tmp_path: Path) -> None:
+    """Of 25 answers of the 1.5B that wrote them 15 left them as they were, and ten broke the file."""
+    files = {**FILES, "cart.py": LONG}
+    said, chunks = [WRONG, WRONG.replace("min", "len"), RIGHT], GivenChunks(IMPORTED)
+    async with a_stage(
+        tmp_path, said, tasks=TASK, start=files, approvals=OPEN, headless=True, retriever=chunks
+    ) as stage:
+        await run(stage)
+        grammars = [request.grammar for request in stage.model.requests]
+        assert [r' ("\n" (' in grammar for grammar in grammars] == [False, True, False]
+        assert all(r'"Piece 2\n"' in grammar for grammar in grammars)
+
+
 async def test_a_copy_of_the_piece_in_place_of_the_imports_is_dropped(tmp_path: Path) -> None:
     copied = call(
         "rewrite", f"Piece 1\n```\n{CART.replace('max', 'sum')}```\nPiece 2\n```\n{CART.replace('max', 'sum')}```"

@@ -14,21 +14,24 @@ MOST_OFFERED = 40
 USUAL_FENCE = 3
 
 
-def piece_rules(pieces: Sequence[FilePiece], names: Sequence[str], name_rules: Sequence[str]) -> tuple[str, ...]:
+def piece_rules(
+    pieces: Sequence[FilePiece], names: Sequence[str], name_rules: Sequence[str], *, imports_follow: bool = True
+) -> tuple[str, ...]:
     """Return the rules of `pieces`: one of them rewritten, or a new file with a name of the rules `names`.
 
-    None if nothing can be written. `name_rules` are the rules of the names. Those of pieces begin with `w`.
+    None if nothing can be written. `name_rules` are the rules of the names. Those of pieces begin with `w`. With
+    `imports_follow` the imports of its file may follow a piece.
     """
     rules = GrammarRules("w")
     offered = sorted(pieces[:MOST_OFFERED], key=_number)
     each = {piece.number: _piece(rules, piece) for piece in offered}
-    ways = [_with_more(rules, piece, each, offered) for piece in offered]
+    imports = [piece for piece in offered if piece.imports and imports_follow]
+    ways = [_with_more(rules, piece, each, imports) for piece in offered]
     if names:
         ways.append(_new(rules, rules.add(" | ".join(names))))
     if not ways:
         return ()
-    # One piece in an answer: a small model goes on with files that nobody asked for where it may. Imports may follow
-    # the piece that needs them.
+    # One piece in an answer: a small model goes on with files that nobody asked for where it may.
     one = rules.add(" | ".join(ways))
     return (f"pieces ::= {one}", *rules.lines, *name_rules, *(grammar_rules.COMMON if names else ()))
 
@@ -37,10 +40,10 @@ def _number(piece: FilePiece) -> int:
     return piece.number
 
 
-def _with_more(rules: GrammarRules, piece: FilePiece, each: Mapping[int, str], offered: Sequence[FilePiece]) -> str:
+def _with_more(rules: GrammarRules, piece: FilePiece, each: Mapping[int, str], imports: Sequence[FilePiece]) -> str:
     """Return a name of the rule of a piece; the imports of its file may follow it."""
     own = each[piece.number]
-    more = [each[other.number] for other in offered if other.imports and other.path == piece.path]
+    more = [each[other.number] for other in imports if other.path == piece.path]
     return own if piece.imports or not more else rules.add(f'{own} ("\\n" ({" | ".join(more)}))?')
 
 

@@ -107,11 +107,13 @@ def _only_writes(run: TaskRun, pieces: Sequence[FilePiece]) -> bool:
 
 
 def _piece_rules(run: TaskRun, pieces: Sequence[FilePiece], edits: EditScope) -> tuple[str, ...]:
+    # Where imports may follow, a small model writes them in every second answer: as they are, or the module's own.
+    follow = not run.tries_afresh or failed_attempts(run) % 2 == 1
     if pieces and run.failed_before and not run.changed:
-        return piece_rules(pieces, (), ())
+        return piece_rules(pieces, (), (), imports_follow=follow)
     near = tuple(sorted({piece.path.rpartition("/")[0] for piece in pieces}))
     names, name_rules = new_file_rules(edits.existing, edits.bounds, near)
-    return piece_rules(pieces, names, name_rules)
+    return piece_rules(pieces, names, name_rules, imports_follow=follow)
 
 
 class _ListedOnce:
