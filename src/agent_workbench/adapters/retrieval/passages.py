@@ -15,6 +15,8 @@ from agent_workbench.core.repo.retrieval import GAP, Chunk, import_statements
 
 # A file is whole if it is at most this many times as large as a chunk.
 _WHOLE_RATIO = 1.5
+# A longer function is not short, whatever its docstring has.
+_MAX_FUNCTION_LINES = 500
 # A longer comment above a passage is more than a model should copy.
 _LONG_COMMENT = 4
 # Chunks of one definition with at most this many lines between them are one passage.
@@ -94,10 +96,9 @@ def passages(
 def _short_functions(lines: Sequence[str], max_tokens: int) -> tuple[range, ...]:
     """Return the functions that are no longer than a passage without their long docstrings, outer ones first."""
     most = max_tokens * CHARS_PER_TOKEN * _WHOLE_RATIO
+    bounded = (each for each in function_ranges(lines) if len(each) <= _MAX_FUNCTION_LINES)
     return tuple(
-        each
-        for each in function_ranges(lines)
-        if sum(map(len, with_short_docstrings(lines[each.start : each.stop]))) <= most
+        each for each in bounded if sum(map(len, with_short_docstrings(lines[each.start : each.stop]))) <= most
     )
 
 
