@@ -185,11 +185,24 @@ CHOSEN = replace(REWRITTEN, hunks=(HunkVerdict("a", HunkFate.LEFT),))
         ((DIFF, REWRITTEN), False),
     ],
 )
-@pytest.mark.parametrize("by", ["user", "policy:diff=auto"])
+@pytest.mark.parametrize(
+    ("by", "wording"),
+    [("user", e.SHORT_DOCSTRINGS), ("policy:diff=auto", e.SHORT_DOCSTRINGS), ("policy:diff=auto", e.FAILING_FIRST)],
+)
 def test_an_attempt_is_given_up_only_if_the_change_is_as_the_model_wrote_it(
-    by: str, diffs: tuple[DiffProposal, ...], *, begins: bool
+    by: str, wording: int, diffs: tuple[DiffProposal, ...], *, begins: bool
 ) -> None:
-    story: list[e.Event] = [replace(started(), wording=e.FAILING_FIRST), failing(CheckPurpose.BASELINE), TO_STEPS]
+    move = after_failing(by, wording, diffs)
+    assert isinstance(move, flow.StartAfresh if begins else flow.Ask), move
+
+
+def test_a_session_of_1_0_goes_on_from_what_a_person_approved() -> None:
+    assert after_failing("user", e.FAILING_FIRST, (REWRITTEN,)) == flow.Ask(Purpose.REFLEXION)
+
+
+def after_failing(by: str, wording: int, diffs: tuple[DiffProposal, ...]) -> flow.Move:
+    """Return the move after these diffs were approved and applied, and the checks failed after each."""
+    story: list[e.Event] = [replace(started(), wording=wording), failing(CheckPurpose.BASELINE), TO_STEPS]
     for number, each in enumerate(diffs):
         diff = replace(each, id=ProposalId(f"P-{number}"))
         decided = e.ActionDecided(diff.id, Verdict.APPROVE, by)
@@ -197,8 +210,7 @@ def test_an_attempt_is_given_up_only_if_the_change_is_as_the_model_wrote_it(
         done = e.ActionFinished(diff.id, e.ActionResult.OK, "applied")
         story += [e.ActionProposed(diff), decided, e.ActionStarted(diff.id), applied, done, failing()]
         story += [] if number + 1 == len(diffs) else [e.ReflexionNoted(1, "")]
-    move = next_move(state_of(*story))
-    assert isinstance(move, flow.StartAfresh if begins else flow.Ask), move
+    return next_move(state_of(*story))
 
 
 @settings(max_examples=50)

@@ -16,6 +16,8 @@ from agent_workbench.core.events import (
     CodeRetrieved,
     ContextCompacted,
     ContextFilled,
+    InterruptCause,
+    ModelInterrupted,
     PatchApplied,
     Recorded,
     StepUndone,
@@ -272,16 +274,17 @@ def _candidates(history: Sequence[Recorded], kept: ContextCompacted) -> Iterator
 
 
 def _answers_in_prompt(history: Sequence[Recorded]) -> list[int]:
-    """Return the numbers of the model's answers since the last summary that belong to no attempt that was given up."""
+    """Return the numbers of the model's answers since the last summary, and since the newest one that was given up."""
     before = last_compaction(history)
-    summed_up = before.through_seq if before else -1
-    given_up = (
-        each.seq
-        for each in reversed(history)
-        if (isinstance(each.event, StepUndone) and each.event.afresh)
-        or (isinstance(each.event, ActionRejected) and each.event.again)
-    )
-    since = max(summed_up, next(given_up, -1))
+    since = before.through_seq if before else -1
+    for each in history:
+        match each.event:
+            case (
+                StepUndone(afresh=True) | ActionRejected(again=True) | ModelInterrupted(cause=InterruptCause.REPETITION)
+            ):
+                since = max(since, each.seq)
+            case _:
+                pass
     return [each.seq for each in answers_of(history) if each.seq > since]
 
 

@@ -6,7 +6,7 @@ from typing import assert_never
 from msgspec import Struct
 
 from agent_workbench.core.checks.results import NEARLY, CheckPurpose, all_passed, fewer_fail
-from agent_workbench.core.events import TroubleMet
+from agent_workbench.core.events import SHORT_DOCSTRINGS, TroubleMet
 from agent_workbench.core.ids import ProposalId
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.proposals import (
@@ -16,6 +16,7 @@ from agent_workbench.core.proposals import (
     Proposal,
     ProposalStage,
     Verdict,
+    is_person,
 )
 from agent_workbench.core.settings import Limits, Permission
 from agent_workbench.core.state.applied_diffs import applied_diffs
@@ -343,7 +344,9 @@ def _afresh(run: TaskRun, limits: Limits) -> Move | None:
     if _is_kept(run):
         return KeepAttempt()
     chosen = any(each.proposal.edited or each.proposal.hunks for each in attempt)
-    return None if chosen else StartAfresh(attempt[0].proposal.id)
+    # Sessions of 1.0 kept every attempt that a person approved.
+    kept = run.wording < SHORT_DOCSTRINGS and any(is_person(each.by) for each in attempt)
+    return None if chosen or kept else StartAfresh(attempt[0].proposal.id)
 
 
 def _is_kept(run: TaskRun) -> bool:

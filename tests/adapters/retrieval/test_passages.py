@@ -58,34 +58,35 @@ class Cart:
 """
 
 
-@pytest.mark.parametrize(
-    ("documented", "body", "places"),
-    [(400, 1, [(2, 406), (408, 409)]), (400, 100, [(100, 120), (200, 220), (408, 409)]), (0, 1, None)],
-)
-def test_of_a_function_that_is_short_without_its_docstring_all_is_shown_if_asked_for(
-    documented: int, body: int, places: list[tuple[int, int]] | None
-) -> None:
+@pytest.mark.parametrize(("body", "whole"), [(1, True), (100, False)])
+def test_of_a_function_that_is_short_without_its_docstring_all_is_shown_if_asked_for(body: int, *, whole: bool) -> None:
     """The second half of the docstring of xmltodict.parse stood in a prompt as code."""
-    said, code = (
-        "        >>> total([])\n" * documented,
-        "a = max(self.prices)".ljust(20) + "; a = max(self.prices)" * body,
-    )
-    data = (DOCUMENTED.format(said, code) + "# more\n" * 400).encode()
-    last = 9 + documented
-    found = [
-        *(
-            FoundChunk("s.py", blob_id(data), *at, "Cart.total", 2.0, ())
-            for at in ((100, 120), (200, 220))
-            if documented
-        ),
-        FoundChunk("s.py", blob_id(data), last - 1, last, "Cart.other", 1.0, ()),
-    ]
-    made = passages(found, {"s.py": data}, 100, to_rewrite=True)
-    assert sorted((each.first_line, each.last_line) for each in made.chunks) == (places or [(last - 1, last)])
-    whole = [each for each in made.chunks if each.first_line == 2]
-    assert all(each.tokens < 60 and each.context == "class Cart:" for each in whole)
-    parts = passages(found, {"s.py": data}, 100).chunks
-    assert [each.first_line for each in parts] == [each.first_line for each in found]
+    code = "; ".join(["a = max(self.prices)"] * body)
+    data = (DOCUMENTED.format("        >>> total([])\n" * 400, code) + "# more\n" * 400).encode()
+    # Parts of one function under two names: what is rewritten never overlaps.
+    parts = [("Cart.total", 100, 120), ("other", 200, 220), ("Cart.other", 408, 409)]
+    found = [FoundChunk("s.py", blob_id(data), *lines, symbol, 2.0, ()) for symbol, *lines in parts]
+    made = passages(found, {"s.py": data}, 100, to_rewrite=True).chunks
+    places = sorted((each.first_line, each.last_line) for each in made)
+    assert places == ([(2, 406), (408, 409)] if whole else [(100, 120), (200, 220), (408, 409)])
+    assert [each.tokens < 60 for each in made if each.first_line == 2] == [True] * whole
+    as_found = passages(found, {"s.py": data}, 100).chunks
+    assert [each.first_line for each in as_found] == [100, 200, 408]
+
+
+def test_parts_of_a_function_keep_its_class_as_context() -> None:
+    data = DOCUMENTED.format("        >>> total([])\n" * 400, "a = 1").encode()
+    found = [FoundChunk("s.py", blob_id(data), at, at + 20, "Cart.total", 2.0, ()) for at in (100, 200)]
+    (chunk,) = passages(found, {"s.py": data}, 100, to_rewrite=True).chunks
+    assert (chunk.first_line, chunk.context) == (2, "class Cart:")
+
+
+def test_tests_and_functions_with_cut_lines_or_no_body_are_shown_in_parts() -> None:
+    long, unwritten = f"        {'a' * 600}\n", "raise NotImplementedError"
+    for path, said, code in (("test_s.py", "", "a = 1"), ("s.py", long, "a = 1"), ("s.py", "", unwritten)):
+        data = (DOCUMENTED.format(said + "        >>> total([])\n" * 40, code) + "# more\n" * 400).encode()
+        found = [FoundChunk(path, blob_id(data), 20, 30, "Cart.total", 2.0, ())]
+        assert [each.first_line for each in passages(found, {path: data}, 100, to_rewrite=True).chunks] == [20]
 
 
 COMMENTS = [
@@ -95,7 +96,16 @@ COMMENTS = [
 ]
 
 
-@pytest.mark.parametrize("comment", [*COMMENTS, COMMENTS[1].replace(",\n *", ""), "/* Sum", "// Sum"])
+OTHER_COMMENTS = [
+    COMMENTS[1].replace(",\n *", ""),
+    *("/* Sum", "// Sum"),
+    f"{COMMENTS[0]} static",
+    COMMENTS[0].replace("* In", "/* In */"),
+    f"{COMMENTS[0]}\n/* More. */",
+]
+
+
+@pytest.mark.parametrize("comment", [*COMMENTS, *OTHER_COMMENTS])
 @pytest.mark.parametrize("to_rewrite", [True, False])
 def test_of_a_long_comment_above_a_piece_that_is_to_be_rewritten_the_first_line_is_its_context(
     comment: str, *, to_rewrite: bool

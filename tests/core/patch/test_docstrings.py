@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_workbench.core.errors import PartialRewrite
-from agent_workbench.core.patch.docstrings import function_ranges, with_kept_docstrings, with_short_docstrings
+from agent_workbench.core.patch.docstrings import short_functions, with_kept_docstrings, with_short_docstrings
 
 LONG = '''\
 class Cart:
@@ -194,8 +194,13 @@ def test_shown_short_and_written_as_shown_every_text_is_as_before(lines: list[st
 
 
 FUNCTIONS = '''\
+import math
+
+# Adds them up.
 @cached
-@other(1)
+@other(
+    1
+)
 def total(
     prices,
 ) -> int:
@@ -205,10 +210,11 @@ ends nothing: this is text
     """
     def inner():
         return (
-            1
+    1
 )
     # a comment
-    return inner()
+    return inner() + \\
+1
 
 
 class Cart:
@@ -217,12 +223,34 @@ class Cart:
     text = """
 def none():
     """
+
+    def later(self):
+        """Do it.
+
+        Some day.
+        """
+        raise NotImplementedError
 '''
 
 
-def test_functions_are_told_with_their_decorators_and_to_their_end() -> None:
+def test_short_functions_are_told_with_what_is_above_them_and_to_their_end() -> None:
     lines = FUNCTIONS.split("\n")
-    first = [(lines[each.start].strip(), lines[each.stop - 1].strip()) for each in function_ranges(lines)]
+    told = [(lines[each.start].strip(), lines[each.stop - 1].strip()) for each in short_functions(lines, 1_000)]
     price = "async def price(self): return 1"
-    assert first == [("@cached", "return inner()"), ("def inner():", ")"), (price, price)]
-    assert function_ranges(["def total():", '    """open']) == ()
+    assert told == [("# Adds them up.", "1"), ("def inner():", ")"), (price, price)]
+    assert short_functions(["def total():", '    """open'], 100) == ()
+
+
+def test_a_function_is_short_without_its_docstring() -> None:
+    lines = LONG.split("\n")
+    size = len("".join(lines[8:20]))
+    assert short_functions(lines, size - 1)[0] == range(8, 20)
+    assert range(8, 20) not in short_functions(lines, size - 50)
+
+
+@pytest.mark.parametrize(
+    "text", ['x = "' + '\\"' * 100_000, "'\\\n" * 100_000, "#" + "'" * 100_000, "def f():\n" * 20_000]
+)
+def test_a_hostile_text_is_read_once(text: str) -> None:
+    """The first took half an hour: each of its quotes was read to the end of the line."""
+    assert len(short_functions(text.split("\n"), 100)) in {0, 20_000}

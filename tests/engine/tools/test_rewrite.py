@@ -254,11 +254,11 @@ async def test_what_is_not_offered_is_refused_with_its_reason(tmp_path: Path, an
 async def test_after_a_summary_the_prompt_has_the_code_and_nothing_of_an_attempt_that_was_given_up(
     tmp_path: Path,
 ) -> None:
+    looked = call("list_files", '{"glob":"cart.*"}')
+    said = [looked, rewrite(CART.rstrip("\n")), WRONG, SUMMARY, RIGHT]
     approvals = replace(OPEN, diff=Approval.ASK, summary=Approval.AUTO)
     async with (
-        a_stage(
-            tmp_path, [WRONG, SUMMARY, RIGHT], tasks=TASK, start=FILES, approvals=approvals, retriever=CHUNKS
-        ) as stage,
+        a_stage(tmp_path, said, tasks=TASK, start=FILES, approvals=approvals, retriever=CHUNKS) as stage,
         in_front_of(stage) as front,
     ):
         await front.start()
@@ -270,6 +270,7 @@ async def test_after_a_summary_the_prompt_has_the_code_and_nothing_of_an_attempt
         told = "\n".join(message.text for message in stage.model.requests[-1].messages)
         assert SUMMARY.removeprefix("Summary: ") in told
         assert "min(prices)" not in told
+        assert told.count("Action: rewrite") == 1  # in the rules
         assert "Piece 1: cart.py" in told
         assert "Before any change:" in told
         assert "-    return max(prices)\n+    return sum(prices)\n" in proposal.diff
@@ -392,6 +393,7 @@ OTHERS = ("one.py", "two.py", "three.py")
 @pytest.mark.parametrize(
     ("description", "told", "offered"),
     [
+        ("A sum in one or CHANGELOG is wrong", "E   AssertionError", ("one.py", *OTHERS[1:], "shop/cart.py")),
         ("A sum is wrong", "E   AssertionError", (*OTHERS, "shop/cart.py")),
         (
             "A sum is wrong",

@@ -9,15 +9,14 @@ from agent_workbench.adapters.retrieval.index.chunker import CHARS_PER_TOKEN
 from agent_workbench.adapters.retrieval.index.segments import blob_id
 from agent_workbench.adapters.retrieval.index.source_languages import find_language, language_of
 from agent_workbench.adapters.retrieval.scoring import FoundChunk
-from agent_workbench.core.patch.docstrings import function_ranges, with_short_docstrings
-from agent_workbench.core.patch.left_out_text import PYTHON
+from agent_workbench.core.patch.docstrings import short_functions, with_short_docstrings
+from agent_workbench.core.patch.left_out_text import PYTHON, is_unwritten
+from agent_workbench.core.repo.path_kinds import is_test
 from agent_workbench.core.repo.retrieval import GAP, Chunk, import_statements
 
 # A file is whole if it is at most this many times as large as a chunk.
 _WHOLE_RATIO = 1.5
-# A longer function is not short, whatever its docstring has.
-_MAX_FUNCTION_LINES = 500
-# A longer comment above a passage is more than a model should copy.
+# Lines of a comment above a passage that are more than a model should copy.
 _LONG_COMMENT = 4
 # Chunks of one definition with at most this many lines between them are one passage.
 _GAP_LINES = 4
@@ -66,22 +65,24 @@ def passages(
     rank = {(each.path, each.first_line): number for number, each in enumerate(found)}
     made: list[tuple[int, Chunk]] = []
     is_current = True
+    # Of those that are to be rewritten, others may be left out.
+    with_context = len(found) if to_rewrite else _MAX_WITH_CONTEXT
     for path, chunks in by_path.items():
         data = contents.get(path)
         if data is None or blob_id(data) != chunks[0].blob:
             is_current = False
             continue
         is_whole = len(data) <= max_tokens * CHARS_PER_TOKEN * _WHOLE_RATIO
-        by_function = to_rewrite and not is_whole and path.endswith(PYTHON)
+        by_function = to_rewrite and not is_whole and path.endswith(PYTHON) and not is_test(path)
         needed = -1 if is_whole or by_function else max(each.last_line for each in chunks)
         lines = data.decode("utf-8", "replace").split("\n", needed)
         best = rank[path, chunks[0].first_line]
-        with_imports = has_context = best < _MAX_WITH_CONTEXT and find_language(language_of(path)) is not None
-        functions = _short_functions(lines, max_tokens) if by_function else ()
+        with_imports = has_context = best < with_context and find_language(language_of(path)) is not None
+        functions = _functions(lines, max_tokens) if by_function else ()
         for span in _spans(chunks, lines, functions, is_whole=is_whole):
             number = rank[path, span.found[0].first_line]
             context = ""
-            if has_context and number < _MAX_WITH_CONTEXT:
+            if has_context and number < with_context:
                 symbol = span.found[0].symbol if len({each.symbol for each in span.found}) == 1 else ""
                 context = context_of(lines, span.first, span.last, symbol, with_imports=with_imports)
                 with_imports = False
@@ -89,17 +90,18 @@ def passages(
                 said = next(filter(_NAME.search, lines[span.first : below]), lines[span.first])
                 context = "\n".join(filter(None, (context.removesuffix(f"\n{GAP}"), _bounded(said), GAP)))
                 span.first = below
-            made.append((number, _chunk(span, lines, context, with_short_docstrings if by_function else list)))
+            made.append((number, _chunk(span, lines, context, _shown_short if by_function else list)))
     return Passages(tuple(chunk for _, chunk in sorted(made, key=lambda each: each[0])), is_current)
 
 
-def _short_functions(lines: Sequence[str], max_tokens: int) -> tuple[range, ...]:
-    """Return the functions that are no longer than a passage without their long docstrings, outer ones first."""
-    most = max_tokens * CHARS_PER_TOKEN * _WHOLE_RATIO
-    bounded = (each for each in function_ranges(lines) if len(each) <= _MAX_FUNCTION_LINES)
-    return tuple(
-        each for each in bounded if sum(map(len, with_short_docstrings(lines[each.start : each.stop]))) <= most
-    )
+def _functions(lines: Sequence[str], max_tokens: int) -> tuple[range, ...]:
+    """Return the functions that are found whole. A cut line could not be put back, so they have none."""
+    short = short_functions(lines, int(max_tokens * CHARS_PER_TOKEN * _WHOLE_RATIO))
+    return tuple(each for each in short if all(len(line) <= _MAX_LINE_CHARS for line in lines[each.start : each.stop]))
+
+
+def _shown_short(lines: Sequence[str]) -> Sequence[str]:
+    return lines if is_unwritten(lines) else with_short_docstrings(lines)
 
 
 def _below_comment(lines: Sequence[str], span: _LineSpan) -> int:
@@ -107,9 +109,13 @@ def _below_comment(lines: Sequence[str], span: _LineSpan) -> int:
     row, first = span.first, lines[span.first].lstrip()
     if first.startswith("/*"):
         row = next((at + 1 for at in range(row, span.last) if "*/" in lines[at]), row)
+        is_alone = row > span.first and lines[row - 1].rstrip().endswith("*/")
+        if not is_alone or sum(line.count("/*") for line in lines[span.first : row]) > 1:
+            return span.first
     while first.startswith("//") and row < span.last and lines[row].lstrip().startswith("//"):
         row += 1
-    return row if row - span.first >= _LONG_COMMENT else span.first
+    is_code = not lines[row].lstrip().startswith(("//", "/*"))
+    return row if is_code and row - span.first >= _LONG_COMMENT else span.first
 
 
 def _spans(

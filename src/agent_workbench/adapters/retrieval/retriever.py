@@ -208,8 +208,8 @@ class CodeRetriever:
                 partial(_search, folder.index, query, self._histories.of(sources.root), similar, limit)
             )
             contents = await sources.read_files(tuple(dict.fromkeys(each.path for each in found)))
-            size, functions = self._settings.max_chunk_tokens, query.to_rewrite
-            made = await asyncio.to_thread(passages, found, contents, size, to_rewrite=functions)
+            size, to_rewrite = self._settings.max_chunk_tokens, query.to_rewrite
+            made = await asyncio.to_thread(passages, found, contents, size, to_rewrite=to_rewrite)
             if not complete or made.is_current:
                 break
         if folder.index.finder.is_due:

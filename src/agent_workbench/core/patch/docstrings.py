@@ -5,27 +5,29 @@ A small model copies a long docstring word for word, or changes its examples in 
 
 import re
 from collections.abc import Mapping, Sequence, Set
-from itertools import accumulate, takewhile
+from itertools import accumulate
 
 from msgspec import Struct
 
 from agent_workbench.core.errors import PartialRewrite
+from agent_workbench.core.patch.left_out_text import is_unwritten
 
 LEAST_LINES = 4
 """A shorter docstring is shown whole."""
 _MOST_SIGNATURE_LINES = 40
 _DEFINITION = re.compile(r"([ \t]*)(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)")
-# A comment or a string, each as far as it ends; one that does not end is the last group.
+# A comment or a string, each as far as it ends; a long one that does not end is the last group.
 _TOKEN = re.compile(
     r"""(?P<comment>\#[^\n]*)"""
     r"""|(?P<string>[a-zA-Z]{0,2}(?:\"{3}(?:[^\\"]|\\.|\"{1,2}(?!\"))*\"{3}|'{3}(?:[^\\']|\\.|'{1,2}(?!'))*'{3}"""
     r"""|\"(?!\"\")(?:[^\\"\n]|\\.)*\"|'(?!'')(?:[^\\'\n]|\\.)*'))"""
-    r"""|(?P<open>\"{3}|'{3})""",
+    r"""|(?P<open>\"{3}|'{3})"""
+    # A quote that nothing closes, as far as a string would go: read from each of its quotes, it would take for ever.
+    r"""|\"(?:[^\\"\n]|\\.)*|'(?:[^\\'\n]|\\.)*""",
     re.DOTALL,
 )
 _PARTS = re.compile(r"([uUrR]?)(\"{3}|'{3}|\"|')(.*)\2", re.DOTALL)
 _ELLIPSES = ("…", "...")
-_CLOSERS = (")", "]", "}")
 
 
 class _Docstring(Struct, frozen=True):
@@ -51,16 +53,27 @@ def with_short_docstrings(lines: Sequence[str]) -> list[str]:
     return short
 
 
-def function_ranges(lines: Sequence[str]) -> tuple[range, ...]:
-    """Return the lines of each Python function with its decorators, counted from 0, outer ones before inner ones."""
+def short_functions(lines: Sequence[str], most_chars: int) -> tuple[range, ...]:
+    """Return the lines of the Python functions that are short without their long docstrings, outer ones first.
+
+    Lines are counted from 0, and begin with the decorators and comments above a function. Left out are functions whose
+    body is not written yet: their docstrings say what it shall do.
+    """
     read = _read(lines)
+    sizes = [0, *accumulate(len(line) for line in lines)]
+    saved = [0] * len(lines)
+    for each in _docstrings(lines, read):
+        if each.short:
+            saved[each.lines.start] = sizes[each.lines.stop] - sizes[each.lines.start] - len(each.short)
+    saved = [0, *accumulate(saved)]
     found: list[range] = []
     for row, line in enumerate(read.rows):
         definition = _DEFINITION.match(line)
         if definition is not None and "def" in definition[0].split():
-            decorator = f"{definition[1]}@"
-            above = (read.rows[at].startswith(decorator) for at in range(row - 1, -1, -1))
-            found.append(range(row - sum(takewhile(bool, above)), _end(read, row)))
+            whole = range(_start(read, lines, row, definition[1]), _end(read, row))
+            size, short = (sums[whole.stop] - sums[whole.start] for sums in (sizes, saved))
+            if size - short <= most_chars and not is_unwritten(lines[row : whole.stop]):
+                found.append(whole)
     return tuple(found)
 
 
@@ -162,10 +175,10 @@ def _read(lines: Sequence[str]) -> _Code:
     return _Code("".join([*code, text[at:]]).split("\n"), strings, inside)
 
 
-def _docstrings(lines: Sequence[str]) -> list[_Docstring]:
+def _docstrings(lines: Sequence[str], read: _Code | None = None) -> list[_Docstring]:
     """Return the docstring of each definition, in order, also an empty one; none of a text with a string left open."""
     starts = [0, *accumulate(len(line) + 1 for line in lines)]
-    read = _read(lines)
+    read = read or _read(lines)
     rows, strings = read.rows, read.strings
     found: list[_Docstring] = []
     for row, line in enumerate(rows):
@@ -189,16 +202,35 @@ def _docstrings(lines: Sequence[str]) -> list[_Docstring]:
     return found
 
 
+def _start(read: _Code, lines: Sequence[str], at: int, indent: str) -> int:
+    """Return the index of the first of the decorators and comments above the definition at this row."""
+    first, depth = at, 0
+    for row in range(at - 1, max(-1, at - _MOST_SIGNATURE_LINES), -1):
+        depth -= _opened(read.rows[row])
+        if depth > 0:
+            continue
+        is_comment = not read.rows[row].strip() and lines[row].startswith(f"{indent}#")
+        if not (is_comment or read.rows[row].startswith(f"{indent}@")):
+            break
+        first = row
+    return first
+
+
 def _end(read: _Code, at: int) -> int:
     """Return the index below the last row of the definition at this one."""
     rows, indent = read.rows, _indent(read.rows[at])
-    end = _body(rows, at) or at + 1
+    end, depth = _body(rows, at) or at + 1, 0
     for row in range(end, len(rows)):
-        inside = row in read.inside or rows[row].lstrip()[:1] in _CLOSERS
-        if rows[row].strip() and not inside and _indent(rows[row]) <= indent:
+        goes_on = depth > 0 or row in read.inside or rows[row - 1].endswith("\\")
+        if rows[row].strip() and not goes_on and _indent(rows[row]) <= indent:
             break
-        end = row + 1 if inside or rows[row].strip() else end
+        depth += _opened(rows[row])
+        end = row + 1 if goes_on or rows[row].strip() else end
     return end
+
+
+def _opened(row: str) -> int:
+    return sum(map(row.count, "([{")) - sum(map(row.count, ")]}"))
 
 
 def _indent(row: str) -> int:
@@ -210,7 +242,7 @@ def _body(rows: Sequence[str], at: int) -> int | None:
     depth = 0
     for row in range(at, min(len(rows), at + _MOST_SIGNATURE_LINES)):
         line = rows[row].rstrip()
-        depth += sum(map(line.count, "([{")) - sum(map(line.count, ")]}"))
+        depth += _opened(line)
         if depth <= 0 and not line.endswith("\\"):
             return row + 1 if line.endswith(":") else None
     return None

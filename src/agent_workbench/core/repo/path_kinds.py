@@ -14,6 +14,7 @@ _TEST_CLASS = re.compile(r"Test[A-Z_]")
 _DOCUMENT_FOLDERS = frozenset({"doc", "docs", "documentation", "examples", "locale", "locales"})
 _DOCUMENT_SUFFIXES = frozenset({".md", ".mdx", ".markdown", ".rst", ".txt", ".adoc", ".svg", ".po", ".pot", ".csv"})
 _DECLARATIONS = (".d.ts", ".d.mts", ".d.cts", ".pyi")
+_DATA_SUFFIXES = frozenset({"", ".json", ".lock", ".toml", ".yaml", ".yml", ".cfg", ".ini"})
 # Names of files with secrets, in any folder: what is found or judged goes to a model.
 _SECRETS = re.compile(
     r"\.env|\.env\..*|.*\.(pem|key|p12|pfx|kdbx)|id_rsa.*|id_(dsa|ecdsa|ed25519)(\.pub)?"
@@ -47,5 +48,6 @@ def is_document(path: str) -> bool:
 
 
 def is_program(path: str) -> bool:
-    """Return True for what is no test, no document and no declaration of types alone: a failing check may run it."""
-    return not (is_test(path) or is_document(path) or path.endswith(_DECLARATIONS))
+    """Return True for what is no test, no document, no data and no declaration of types: a failing check may run it."""
+    is_data = PurePosixPath(path).suffix.lower() in _DATA_SUFFIXES
+    return not (is_test(path) or is_document(path) or is_data or path.endswith(_DECLARATIONS))

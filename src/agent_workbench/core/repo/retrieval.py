@@ -40,9 +40,8 @@ class CodeQuery(Struct, frozen=True):
     """A query: words that describe the code, and the output of what is `failing` (empty: nothing is).
 
     Code in `files` comes first. Of others, files below `floor` (a share of the best file's score) are left out.
-    `to_rewrite`: the pieces are such that a model can write them anew. A part of a Python function is the whole of it,
-    if that is short without its docstring, and sizes are without long docstrings; of a long comment above a piece only
-    the first line is told, as its context.
+    `to_rewrite`: a model writes the pieces anew, so they are whole functions where these are short, and omit long
+    comments above them.
     """
 
     text: str

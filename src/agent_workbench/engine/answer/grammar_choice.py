@@ -8,7 +8,7 @@ from itertools import islice
 from msgspec.structs import replace
 
 from agent_workbench.core.errors import WorkspaceError
-from agent_workbench.core.events import FAILING_FIRST, ContextCompacted, Recorded
+from agent_workbench.core.events import FAILING_FIRST, SHORT_DOCSTRINGS, ContextCompacted, Recorded
 from agent_workbench.core.model import Purpose
 from agent_workbench.core.patch.comparison import shared_blocks
 from agent_workbench.core.patch.diff_grammar import EditScope, diff_rules, new_file_rules
@@ -108,7 +108,8 @@ def _only_writes(run: TaskRun, pieces: Sequence[FilePiece]) -> bool:
 
 def _piece_rules(run: TaskRun, pieces: Sequence[FilePiece], edits: EditScope) -> tuple[str, ...]:
     # Where imports may follow, a small model writes them in every second answer: as they are, or the module's own.
-    follow = not run.tries_afresh or failed_attempts(run) % 2 == 1
+    alternates = run.wording >= SHORT_DOCSTRINGS and run.tries_afresh
+    follow = not alternates or failed_attempts(run) % 2 == 1
     if pieces and run.failed_before and not run.changed:
         return piece_rules(pieces, (), (), imports_follow=follow)
     near = tuple(sorted({piece.path.rpartition("/")[0] for piece in pieces}))

@@ -125,7 +125,9 @@ def _near(found: Sequence[Chunk], query: CodeQuery, told: str) -> Iterator[Chunk
     an error was raised: a small model rewrites what it reads first.
     """
     raised = raised_at(told)
-    members = [tuple(each.split(".")) for each in _MEMBERS.findall(told)]
+    suffixes = {"c", "cfg", "h", "ini", "json", "toml", *(PurePosixPath(each.path).suffix[1:] for each in found)}
+    dotted = (tuple(each.split(".")) for each in _MEMBERS.findall(told))
+    members = [each for each in dotted if each[-1] not in suffixes]
     named = {*query.files, *(each.path for each in found if _is_named(each.path, told, members))}
     title = set(_NAMES.findall(query.text.partition("\n")[0]))
     called = {
@@ -181,7 +183,7 @@ def _is_named(path: str, told: str, members: Iterable[Sequence[str]]) -> bool:
     stem = re.escape(file.stem)
     if not is_program(path):
         return False
-    tested = re.search(rf"\b(?:test_{stem}|{stem}[._-](?:test|spec))\.", told) is not None
+    tested = re.search(rf"(?<![\w-])(?:test_{stem}|{stem}[._-](?:test|spec))\.", told) is not None
     package = file.parent.name
     dotted = any(member[0] == file.stem or (package, file.stem) in pairwise(member) for member in members)
     return tested or (dotted and path.endswith(PYTHON))
