@@ -65,7 +65,7 @@ def test_of_a_function_that_is_short_without_its_docstring_all_is_shown_if_asked
     data = (DOCUMENTED.format("        >>> total([])\n" * 400, code) + "# more\n" * 400).encode()
     # Parts of one function under two names: what is rewritten never overlaps.
     parts = [("Cart.total", 100, 120), ("other", 200, 220), ("Cart.other", 408, 409)]
-    found = [FoundChunk("s.py", blob_id(data), *lines, symbol, 2.0, ()) for symbol, *lines in parts]
+    found = [FoundChunk("s.py", blob_id(data), first, last, symbol, 2.0, ()) for symbol, first, last in parts]
     made = passages(found, {"s.py": data}, 100, to_rewrite=True).chunks
     places = sorted((each.first_line, each.last_line) for each in made)
     assert places == ([(2, 406), (408, 409)] if whole else [(100, 120), (200, 220), (408, 409)])
