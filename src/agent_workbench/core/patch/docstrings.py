@@ -222,7 +222,9 @@ def _end(read: _Code, at: int) -> int:
     end, depth = _body(rows, at) or at + 1, 0
     for row in range(end, len(rows)):
         goes_on = depth > 0 or row in read.inside or rows[row - 1].endswith("\\")
-        if rows[row].strip() and not goes_on and _indent(rows[row]) <= indent:
+        is_outside = rows[row].strip() and _indent(rows[row]) <= indent
+        # No definition stands in brackets: those that nothing closes would be read to the end from each definition.
+        if is_outside and (not goes_on or _DEFINITION.match(rows[row])):
             break
         depth += _opened(rows[row])
         end = row + 1 if goes_on or rows[row].strip() else end
