@@ -2,7 +2,13 @@
 
 import pytest
 
-from agent_workbench.core.repo.absent_sources import ignored_sources, missed_sources, unlinked
+from agent_workbench.core.repo.absent_sources import (
+    ignored_sources,
+    missed_sources,
+    missing_packages,
+    names_packages,
+    unlinked,
+)
 
 TRACKED = ("setup.py", "src/pkg/__init__.py", "src/pkg/net/io.py", "web/src/app.ts", "web/style.css", "docs/a.md")
 FOLDERS = {"src/pkg/proto": ["a_pb2.py"], "src/data": ["x.csv"], "src/build": ["a.py"], "web/src/gen": ["api.ts"]}
@@ -67,3 +73,46 @@ def test_what_is_in_a_linked_folder_is_linked() -> None:
     wanted = ("a", "a/b/", "ab", "c/")
     assert unlinked(wanted, ("a/", "c")) == ("ab",)
     assert unlinked(wanted, ()) == wanted
+
+
+LISTS = {
+    "setup.py": "install_requires=['text-unidecode>=1.3', 'ruamel.yaml', 'slug']",
+    "web/package.json": '{"devDependencies": {"tape": "^5", "@vue/test-utils": "2", "tape-spec": "1"}}',
+}
+
+
+@pytest.mark.parametrize(
+    ("line", "package", "place"),
+    [
+        ("E   ModuleNotFoundError: No module named 'text_unidecode'", "text_unidecode", "setup.py"),
+        ("ModuleNotFoundError: No module named 'text_unidecode.impl'", "text_unidecode", "setup.py"),
+        ("Error: Cannot find module 'tape'", "tape", "web/package.json"),
+        ("Error: Cannot find module 'tape/lib/test'", "tape", "web/package.json"),
+        ("Failed to resolve import '@vue/test-utils' from 'a.test.js'", "@vue/test-utils", "web/package.json"),
+    ],
+)
+def test_a_package_that_is_listed_and_not_installed_is_found(line: str, package: str, place: str) -> None:
+    assert missing_packages(f"1 error\n{line}\n{line}", LISTS, ("slug/__init__.py",)) == {package: place}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "No module named 'slug.new'",
+        "No module named 'slug'",
+        "Cannot find module './tape'",
+        "Cannot find module '../text_unidecode'",
+        "No module named 'unidecode'",
+        "No module named 'yaml'",
+        "No module named 'spec'",
+        "No module named 'install_require'",
+        "text_unidecode failed",
+    ],
+)
+def test_code_that_is_not_written_yet_is_no_package(line: str) -> None:
+    assert missing_packages(line, LISTS, ("slug/__init__.py",)) == {}
+
+
+def test_files_that_list_packages() -> None:
+    paths = ("pyproject.toml", "web/package.json", "requirements-dev.txt", "requirements/test-requirements.txt")
+    assert tuple(filter(names_packages, (*paths, "package-lock.json", "docs/setup.py.md", "src/setup_cfg.py"))) == paths

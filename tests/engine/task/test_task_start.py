@@ -86,3 +86,16 @@ async def test_a_retry_goes_on_without_the_file(tmp_path: Path) -> None:
         await front.approve(Permission.CHECK)
         await front.gate(Permission.DIFF)
         assert stage.session.run.baseline is not None
+
+
+async def test_a_package_that_the_checks_cannot_import_is_told_before_the_model_is_asked(tmp_path: Path) -> None:
+    needs = 'python3 -c "import listed_but_absent"'
+    start = {"src/app.py": "x", "setup.cfg": "install_requires =\n    listed-but-absent>=1\n"}
+    tasks = (task(accept=(needs,)),)
+    async with (
+        a_stage(tmp_path, [change("x", "y", "src/app.py")], tasks=tasks, start=start) as stage,
+        in_front_of(stage) as front,
+    ):
+        await front.start()
+        await front.approve(Permission.CHECK)
+        await front.told("could not import listed_but_absent, which setup.cfg lists")

@@ -1,8 +1,9 @@
-"""Files that code needs and a workspace lacks, such as a generated `_version.py` or the output of protoc."""
+"""What code needs and is not there: files that a workspace lacks, such as a generated `_version.py`, and packages."""
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import PurePosixPath
 
 _CODE = {
@@ -29,6 +30,10 @@ _MISSING = tuple(
     )
 )
 _MOST_LINE_CHARS = 2_000
+_MOST_PACKAGES = 10
+_NAMES_PACKAGES = re.compile(
+    r"(?:.*/)?(?:pyproject\.toml|setup\.(?:py|cfg)|tox\.ini|package\.json|.*requirements.*\.txt)"
+)
 # Files that are named by their folder.
 _OF_FOLDER = {"__init__", "index", "mod"}
 
@@ -72,10 +77,37 @@ def unlinked(wanted: Sequence[str], linked: Sequence[str]) -> tuple[str, ...]:
 
 def missed_sources(output: str, paths: Sequence[str]) -> tuple[str, ...]:
     """Return those of the paths that the output of a failed command names as missing, by the name of their module."""
-    lines = [line for line in output.splitlines() if len(line) <= _MOST_LINE_CHARS]
-    said = (found[1] for line in lines for words in _MISSING if (found := words.search(line)))
-    missing = {part for module in said for part in re.split(r"[./\\:]+", module)}
+    missing = {part for module in _missing_modules(output) for part in re.split(r"[./\\:]+", module)}
     return tuple(path for path in paths if _module(path) in missing)
+
+
+def names_packages(path: str) -> bool:
+    """Return True for a file of a repository that lists the packages which its code needs (Python, JavaScript)."""
+    return _NAMES_PACKAGES.fullmatch(path) is not None
+
+
+def missing_packages(output: str, lists: Mapping[str, str], paths: Iterable[str]) -> dict[str, str]:
+    """Return the packages that a failed command could not import, each with the file that lists it.
+
+    `lists` are the texts of such files by their paths. A package is not found if its name is not that of its module,
+    or that of a file or folder among the repository's `paths`.
+    """
+    found, own = {}, {part.partition(".")[0] for path in paths for part in path.split("/")}
+    for module in islice(dict.fromkeys(_missing_modules(output)), _MOST_PACKAGES):
+        # `yaml.nodes`, `lodash/get`, `@scope/name/part`; a path such as `./cart` is no package.
+        name = re.match(r"@[\w.-]+/[\w-]+|\w[\w-]*", module)
+        if name is None or name[0] in own:
+            continue
+        words = re.escape(name[0]).replace("_", "[-_.]")
+        listed = re.compile(rf"(?<![\w/.-]){words}(?![\w/-])", re.IGNORECASE)
+        if place := next((path for path, text in lists.items() if listed.search(text)), ""):
+            found[name[0]] = place
+    return found
+
+
+def _missing_modules(output: str) -> Iterator[str]:
+    lines = [line for line in output.splitlines() if len(line) <= _MOST_LINE_CHARS]
+    return (found[1] for line in lines for words in _MISSING if (found := words.search(line)))
 
 
 def _module(path: str) -> str:
