@@ -3,6 +3,7 @@
 import contextlib
 import io
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from functools import cached_property
 from pathlib import Path
 
 import psutil
+import unidiff
 from msgspec import Struct
 
 from bench.tasks.cases import IGNORED, TaskCase
@@ -33,6 +35,7 @@ JUDGES = (
 )
 SHOWN_LINES = 50
 _MARK = "BENCH_ATTEMPT"
+_IMPORT = re.compile(r"\s*(?:(?:import|from|#include|(?:const|let|var)\b.*\brequire\().*\s*)?")
 _GIT = {
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_SYSTEM": os.devnull,
@@ -151,6 +154,19 @@ class Bed:
             elif line.startswith("@@ "):
                 found.add((path, line.split("@@", 2)[2].strip()))
         return {place for place in found if place[0] not in self.case.tests}
+
+    def stands_in(self, prompt: str) -> bool:
+        """Return True if a place that the known solution changes, besides imports, is in a prompt with a line around.
+
+        One line before and after is enough to tell the place, and a piece that is shown may end there.
+        """
+        said = self._git("diff", "-U1", "--no-color", self.base, self.solution).decode(errors="replace")
+        for hunk in (hunk for file in unidiff.PatchSet(said) for hunk in file):
+            old = "".join(line.value for line in hunk.source_lines()).rstrip("\n")
+            changed = (line.value for line in hunk if not line.is_context)
+            if old.strip() and old in prompt and not all(map(_IMPORT.fullmatch, changed)):
+                return True
+        return False
 
     def touched_tests(self, tree: str) -> list[str]:
         """Return which tests, and files that configure them, differ in a tree from the base."""

@@ -96,6 +96,7 @@ def _attempt(given: argparse.Namespace, case: TaskCase, agent: Agent, run: str, 
         passed = tuple(verdicts[change.tree] for change in attempt.changes)
         last = attempt.changes[-1].tree if attempt.changes else bed.base
         touched, places, wanted = bed.touched_tests(last), bed.places(last), bed.places(bed.solution)
+        shown = bool(attempt.exchanges) and bed.stands_in(attempt.exchanges[0].text)
         _keep(given.out / "kept" / run / case.id, bed, attempt)
     solved = bool(passed) and passed[-1] and attempt.kept
     in_tries = [ok for ok, change in zip(passed, attempt.changes, strict=True) if change.answer <= given.tries]
@@ -120,6 +121,7 @@ def _attempt(given: argparse.Namespace, case: TaskCase, agent: Agent, run: str, 
         passed=passed,
         answers_at=tuple(change.answer for change in attempt.changes),
         touched=tuple(touched),
+        shown=shown,
         right_file=bool({path for path, _ in places} & {path for path, _ in wanted}),
         right_function=bool(places & wanted),
         end=attempt.end or f"exit code {attempt.ended.code}",

@@ -46,6 +46,11 @@ class Exchange(Struct):
         return isinstance(content, str) and content.startswith(words)
 
     @property
+    def text(self) -> str:
+        """The texts of all messages."""
+        return "\n".join(content for each in self.messages if isinstance(content := each.get("content"), str))
+
+    @property
     def loop_tokens(self) -> int:
         """Tokens of the answer, about, that only repeat a block of it, where it ends in such a loop."""
         return round(self.written * looped_chars(self.answer) / max(1, len(self.answer)))

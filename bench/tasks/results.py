@@ -26,7 +26,8 @@ class Row(Struct, frozen=True):
 
     `run` identifies the configuration. `passed` says of each change if the check passes after it, `answers_at` which
     answer it came from. Tokens: `prompt` were sent, `read` of them processed by the server, `again` of these although
-    an earlier request of the task had sent them; `loop_tokens` were written into loops.
+    an earlier request of the task had sent them; `loop_tokens` were written into loops. `shown`: the first request had
+    the place that has to change; that can be measured with the smallest model.
     """
 
     run: str
@@ -55,6 +56,7 @@ class Row(Struct, frozen=True):
     passed: tuple[bool, ...] = ()
     answers_at: tuple[int, ...] = ()
     touched: tuple[str, ...] = ()
+    shown: bool = False
     right_file: bool = False
     right_function: bool = False
     end: str = ""
@@ -167,6 +169,7 @@ def _figures(rows: Sequence[Row]) -> dict[str, object]:
         "loop_tokens": sum(row.loop_tokens for row in rows),
         "median_seconds": median(row.seconds for row in rows),
         "median_seconds_solved": median(row.seconds for row in solved) if solved else None,
+        "shown": _share(sum(row.shown for row in rows), number),
         "right_file": _share(sum(row.right_file for row in rows), number),
         "right_function": _share(sum(row.right_function for row in rows), number),
         "touched_tests": sum(bool(row.touched) for row in rows),

@@ -9,7 +9,20 @@ from msgspec import json as msgspec_json
 from bench.tasks.results import Row, summary
 
 _HEAD = (
-    *("agent", "tasks", "first", "in tries", "solved", "95 %", "file", "function", "formed", "requests", "prompt 1"),
+    *(
+        "agent",
+        "tasks",
+        "first",
+        "in tries",
+        "solved",
+        "95 %",
+        "shown",
+        "file",
+        "function",
+        "formed",
+        "requests",
+        "prompt 1",
+    ),
     *("read", "again", "written", "in loops", "s", "s solved", "tests touched"),
 )
 _MEASURES = ("first", "within", "solved")
@@ -39,7 +52,7 @@ def _line(agent: str, each: Mapping[str, Any]) -> tuple[str, ...]:
         str(each["tasks"]),
         *(f"{each[name]['share']:.1%}" for name in _MEASURES),
         f"{low:.0%}-{high:.0%}",
-        *(f"{each[name]['share']:.0%}" for name in ("right_file", "right_function")),
+        *(f"{each[name]['share']:.0%}" for name in ("shown", "right_file", "right_function")),
         f"{each['well_formed']:.1%}",
         f"{each['median_requests']:g}",
         f"{each['median_first_prompt']:g}",

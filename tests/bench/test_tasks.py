@@ -342,7 +342,14 @@ def test_the_workbench_does_a_task_which_is_not_done_again(
     assert said.err == ""
     [done] = Store(out / "rows.jsonl").rows()
     assert (done.passed, done.answers_at, done.right_function, done.touched) == ((True,), (1,), True, ())
-    assert done.requests >= 1
+    assert (done.shown, done.requests >= 1) == (True, True)
+
+
+def test_a_prompt_shows_what_has_to_change_only_with_the_lines_around_it(quixbugs: Path, tmp_path: Path) -> None:
+    bed = Bed(tmp_path / "bed", one_case(quixbugs))
+    assert bed.stands_in("Rewrite half.\n```\ndef half(n):\n    return n // 3\n```")
+    assert not bed.stands_in("def half(n):\n    ...\n    return n // 3\n")
+    assert not bed.stands_in("the program half")
 
 
 def test_a_source_that_is_none_is_said(tmp_path: Path) -> None:
