@@ -123,7 +123,7 @@ class Logins:
 
     def given(self, client: str, scopes: list[str]) -> OAuthToken:
         self.count += 1
-        access, refresh = f"access-{self.count}-s3cr3t-value", f"refresh-{self.count}-s3cr3t-value"
+        access, refresh = f'access-{self.count}-"s3cr\\3t"-value', f"refresh-{self.count}-s3cr3t-value"
         until = int(time.time() + self.seconds)
         self.access[access] = AccessToken(token=access, client_id=client, scopes=scopes, expires_at=until)
         self.refresh[refresh] = RefreshToken(token=refresh, client_id=client, scopes=scopes)

@@ -95,8 +95,8 @@ async def test_a_person_signs_in_once_and_every_session_uses_it(tmp_path: Path) 
         assert page.startswith(f"{address}/authorize?response_type=code")
         assert "code_challenge_method=S256" in page
         assert (person.kept.stat().st_mode & 0o777, person.kept.parent.stat().st_mode & 0o777) == (0o600, 0o700)
-        assert "access-1-s3cr3t-value" in person.kept.read_text()
-        # The token went to the server, and comes back in no message of the client process.
+        assert json.loads(person.kept.read_text())["tokens"]["access_token"] == 'access-1-"s3cr\\3t"-value'
+        # The token went to the server, and comes back in no message of the client process, nor as JSON spells it.
         assert await person.ask_token() == "your token is «redacted:sign-in»"
         assert await person.ask_token() == "your token is «redacted:sign-in»"
         source = person.source()

@@ -204,7 +204,9 @@ class Wire:
                 data = data[os.write(self._out, data) :]
 
     def _without_secrets(self, data: bytes) -> bytes:
-        self._secrets |= {each.encode() for each in secrets_of(self.provider) if len(each) >= _SHORTEST_SECRET}
+        # Every message is JSON, in which quotes and backslashes are escaped.
+        held = (each for each in secrets_of(self.provider) if len(each) >= _SHORTEST_SECRET)
+        self._secrets |= {msgspec.json.encode(each)[1:-1] for each in held}
         for secret in self._secrets:
             data = data.replace(secret, "«redacted:sign-in»".encode())
         return data
