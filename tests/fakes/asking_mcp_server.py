@@ -5,6 +5,7 @@ tokens that expire after so many seconds. Its page of the sign-in agrees at once
 """
 
 import asyncio
+import json
 import socket
 import sys
 import time
@@ -58,7 +59,8 @@ def serve_tools(**auth: Any) -> MCPServer:
     async def token() -> str:
         """Say the token of the request"""
         used = get_access_token()
-        return f"your token is {used.token if used else 'none'}"
+        token = used.token if used else "none"
+        return f"your token is {token}, as JSON {json.dumps(token)}"
 
     return server
 

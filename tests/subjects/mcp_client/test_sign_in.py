@@ -38,6 +38,9 @@ async def server_behind_oauth(seconds: int = 3600) -> AsyncIterator[str]:
         await process.wait()
 
 
+TOLD = 'your token is «redacted:sign-in», as JSON "«redacted:sign-in»"'
+
+
 class Person:
     """A person with a browser, whose sessions each have a connection of their own."""
 
@@ -96,9 +99,9 @@ async def test_a_person_signs_in_once_and_every_session_uses_it(tmp_path: Path) 
         assert "code_challenge_method=S256" in page
         assert (person.kept.stat().st_mode & 0o777, person.kept.parent.stat().st_mode & 0o777) == (0o600, 0o700)
         assert json.loads(person.kept.read_text())["tokens"]["access_token"] == 'access-1-"s3cr\\3t"-value'
-        # The token went to the server, and comes back in no message of the client process, nor as JSON spells it.
-        assert await person.ask_token() == "your token is «redacted:sign-in»"
-        assert await person.ask_token() == "your token is «redacted:sign-in»"
+        # The token went to the server, and comes back in no message of the client process.
+        assert await person.ask_token() == TOLD
+        assert await person.ask_token() == TOLD
         source = person.source()
         assert [await asyncio.to_thread(source.entry.sign_out) for _ in range(2)] == [True, False]
         with pytest.raises(ToolError, match="agent mcp login web"):
@@ -118,7 +121,7 @@ async def test_expired_tokens_are_refreshed_and_nobody_is_asked(tmp_path: Path) 
             person.kept.write_text(json.dumps(kept))
             # A refresh token counts once: two sessions at the same time share what one of them got.
             answers = await asyncio.gather(person.ask_token(), person.ask_token())
-            assert set(answers) == {"your token is «redacted:sign-in»"}
+            assert set(answers) == {TOLD}
             assert json.loads(person.kept.read_text())["tokens"]["refresh_token"] != before
         kept = json.loads(person.kept.read_text())
         kept["tokens"] = {**kept["tokens"], "access_token": "gone-1234567", "refresh_token": "gone-7654321"}

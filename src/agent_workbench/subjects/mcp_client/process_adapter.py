@@ -204,11 +204,13 @@ class Wire:
                 data = data[os.write(self._out, data) :]
 
     def _without_secrets(self, data: bytes) -> bytes:
-        # Every message is JSON, in which quotes and backslashes are escaped.
-        held = (each for each in secrets_of(self.provider) if len(each) >= _SHORTEST_SECRET)
-        self._secrets |= {msgspec.json.encode(each)[1:-1] for each in held}
-        for secret in self._secrets:
-            data = data.replace(secret, "«redacted:sign-in»".encode())
+        # Every message is JSON, and often has the JSON of a tool within: quotes and backslashes are escaped.
+        for secret in secrets_of(self.provider):
+            if len(secret) >= _SHORTEST_SECRET:
+                escaped = msgspec.json.encode(secret)[1:-1]
+                self._secrets |= {escaped, msgspec.json.encode(escaped.decode())[1:-1]}
+        for spelled in sorted(self._secrets, key=len, reverse=True):
+            data = data.replace(spelled, "«redacted:sign-in»".encode())
         return data
 
     def notice(self, text: str) -> None:
