@@ -12,13 +12,12 @@ from agent_workbench.core.checks.failure_report import raised_at
 from agent_workbench.core.checks.results import CheckPurpose
 from agent_workbench.core.events import CodeRetrieved, KnowledgeFound, TestsFinished
 from agent_workbench.core.patch.left_out_text import PYTHON, is_heading
-from agent_workbench.core.patch.paths import matches_glob
+from agent_workbench.core.patch.paths import matches_glob, shown
 from agent_workbench.core.plan import Task
 from agent_workbench.core.repo.absent_sources import missing_packages, names_packages
 from agent_workbench.core.repo.path_kinds import is_program, is_test, names_test
 from agent_workbench.core.repo.repo_map import MOST_PATHS, RepoMap, map_repo
 from agent_workbench.core.repo.retrieval import RELEVANT, Chunk, CodeQuery
-from agent_workbench.engine.answer.grammar_choice import text_of
 from agent_workbench.engine.compacted_context import relocate_chunk
 from agent_workbench.engine.notes import find_knowledge
 from agent_workbench.engine.prompt.step_history import shown_at
@@ -32,7 +31,7 @@ from agent_workbench.engine.tools.check_runs import describe_checks, latest_fail
 MOST_OTHERS, MOST_TOKENS, MOST_NEAR, WIDER = 2, 1_200, 10, 3
 """Limits of the first prompt where a check fails: pieces of files that nothing names, estimated tokens of all code,
 paths in the map of the repository, and pieces that are looked at for one that is shown."""
-MOST_LISTS = 20
+MOST_LISTS = 10
 _NAMES = re.compile(r"\w+")
 _MEMBERS = re.compile(r"\b[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _GLOB = re.compile(r"[*?\[\]]")
@@ -57,11 +56,11 @@ async def _tell_missing_packages(session: SessionContext) -> None:
     workspace = await session.workspace()
     output = "\n".join(each.output for each in session.run.baseline or () if not each.passed)
     paths = await workspace.list_files() if output else ()
-    found = islice(filter(names_packages, paths), MOST_LISTS)
-    lists = {path: text for path in found if (text := await text_of(workspace, path))}
+    found = await workspace.read_files([*islice(filter(names_packages, paths), MOST_LISTS)])
+    lists = {path: data.decode(errors="replace") for path, data in found.items()}
     for package, place in (await to_thread(missing_packages, output, lists, paths)).items():
-        told = f"the checks could not import {package}, which {place} lists: install it for the command that runs them"
-        session.publisher.notify_once(told)
+        told = f"{package}, which {shown(place)} lists: install it for the command that runs them"
+        session.publisher.notify_once(f"the checks could not import {told}")
 
 
 async def keep_attempt(session: SessionContext) -> None:
@@ -97,9 +96,9 @@ async def _find_code(session: SessionContext, failing: str = "") -> None:
     if session.run.tries_afresh:
         found = tuple(islice(_near(found, query, told), most))
     drawn = await _map(context, found, query.text, MOST_NEAR if session.run.tries_afresh else MOST_PATHS)
-    shown = await context.for_prompt((*pinned, *found), anew=True) if failing else await context.for_prompt(found)
-    await session.record(CodeRetrieved(told, shown, drawn, failing))
-    prepare_diagnostics(session, [each.path for each in shown])
+    chunks = await context.for_prompt((*pinned, *found), anew=True) if failing else await context.for_prompt(found)
+    await session.record(CodeRetrieved(told, chunks, drawn, failing))
+    prepare_diagnostics(session, [each.path for each in chunks])
     session.publisher.show_activity("")
 
 
