@@ -17,8 +17,8 @@ from functools import cached_property
 from pathlib import Path
 
 import psutil
-import unidiff
 from msgspec import Struct
+from unidiff.patch import PatchSet
 
 from bench.tasks.cases import IGNORED, TaskCase
 
@@ -161,7 +161,7 @@ class Bed:
         One line before and after is enough to tell the place, and a piece that is shown may end there.
         """
         said = self._git("diff", "-U1", "--no-color", self.base, self.solution).decode(errors="replace")
-        for hunk in (hunk for file in unidiff.PatchSet(said) for hunk in file):
+        for hunk in (hunk for file in PatchSet(said) for hunk in file):
             old = "".join(line.value for line in hunk.source_lines()).rstrip("\n")
             changed = (line.value for line in hunk if not line.is_context)
             if old.strip() and old in prompt and not all(map(_IMPORT.fullmatch, changed)):
