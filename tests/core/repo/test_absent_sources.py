@@ -107,6 +107,7 @@ def test_a_package_that_is_listed_and_not_installed_is_found(line: str, package:
         "No module named 'spec'",
         "No module named 'install_require'",
         "text_unidecode failed",
+        "ImportError: cannot import name 'text_unidecode' from 'cart'",
     ],
 )
 def test_code_that_is_not_written_yet_is_no_package(line: str) -> None:

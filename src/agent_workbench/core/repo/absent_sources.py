@@ -16,13 +16,14 @@ _NOT_SOURCES = {
     *("node_modules", "bower_components", "site-packages", "vendor", "venv", "env", "virtualenv", "__pycache__"),
     *("build", "dist", "target", "out", "bin", "obj", "coverage", "htmlcov", "logs", "log", "tmp", "temp", "cache"),
 }
-# What a compiler, an interpreter or a bundler says that it lacks; the group is the module or file.
+# What an interpreter, a bundler or a compiler says that it lacks; the group is the module or file. The first two tell
+# of packages too.
 _MISSING = tuple(
     re.compile(words, re.IGNORECASE)
     for words in (
         r"\bno module named ['\"]?([\w.]+)",
-        r"\bcannot import name ['\"](\w+)",
         r"\b(?:find|resolve) (?:module|import|package) ['\"`]?([^\s'\"`]+)",
+        r"\bcannot import name ['\"](\w+)",
         r"\bunresolved import ['\"`]?([\w:]+)",
         r"\bfile not found for module ['\"`]?(\w+)",
         r"\bfatal error: ['\"]?([^\s'\":]+)['\"]?:? (?:no such file|file not found)",
@@ -77,7 +78,7 @@ def unlinked(wanted: Sequence[str], linked: Sequence[str]) -> tuple[str, ...]:
 
 def missed_sources(output: str, paths: Sequence[str]) -> tuple[str, ...]:
     """Return those of the paths that the output of a failed command names as missing, by the name of their module."""
-    missing = {part for module in _missing_modules(output) for part in re.split(r"[./\\:]+", module)}
+    missing = {part for module in _missing(output, _MISSING) for part in re.split(r"[./\\:]+", module)}
     return tuple(path for path in paths if _module(path) in missing)
 
 
@@ -93,7 +94,7 @@ def missing_packages(output: str, lists: Mapping[str, str], paths: Iterable[str]
     or that of a file or folder among the repository's `paths`.
     """
     found, own = {}, {part.partition(".")[0] for path in paths for part in path.split("/")}
-    for module in islice(dict.fromkeys(_missing_modules(output)), _MOST_PACKAGES):
+    for module in islice(dict.fromkeys(_missing(output, _MISSING[:2])), _MOST_PACKAGES):
         # `yaml.nodes`, `lodash/get`, `@scope/name/part`; a path such as `./cart` is no package.
         name = re.match(r"@[\w.-]+/[\w-]+|\w[\w-]*", module)
         if name is None or name[0] in own:
@@ -105,9 +106,9 @@ def missing_packages(output: str, lists: Mapping[str, str], paths: Iterable[str]
     return found
 
 
-def _missing_modules(output: str) -> Iterator[str]:
+def _missing(output: str, said: Iterable[re.Pattern[str]]) -> Iterator[str]:
     lines = [line for line in output.splitlines() if len(line) <= _MOST_LINE_CHARS]
-    return (found[1] for line in lines for words in _MISSING if (found := words.search(line)))
+    return (found[1] for line in lines for words in said if (found := words.search(line)))
 
 
 def _module(path: str) -> str:
