@@ -9,21 +9,8 @@ from msgspec import json as msgspec_json
 from bench.tasks.results import Row, summary
 
 _HEAD = (
-    *(
-        "agent",
-        "tasks",
-        "first",
-        "in tries",
-        "solved",
-        "95 %",
-        "shown",
-        "file",
-        "function",
-        "formed",
-        "requests",
-        "prompt 1",
-    ),
-    *("read", "again", "written", "in loops", "s", "s solved", "tests touched"),
+    *("agent", "tasks", "first", "in tries", "solved", "95 %", "shown", "file", "function", "formed", "requests"),
+    *("prompt 1", "read", "again", "written", "in loops", "s", "s solved", "tests touched"),
 )
 _MEASURES = ("first", "within", "solved")
 
