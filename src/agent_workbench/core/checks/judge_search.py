@@ -8,7 +8,7 @@ from itertools import dropwhile, pairwise
 from pathlib import PurePosixPath
 from posixpath import normpath
 
-from agent_workbench.core.checks.judges import is_config
+from agent_workbench.core.checks.judges import is_config, subject
 from agent_workbench.core.repo.path_kinds import is_test
 
 MOST_JUDGES = 2_000
@@ -21,6 +21,10 @@ test tests testing testcase testcases testdata spec specs check checks checker v
 golden snapshot snapshots judge grade grader accept acceptance fixture fixtures validate
 """
 _HINTS = frozenset(_HINT_LIST.split())
+_OF_TESTS = frozenset(
+    {"test", "tests", "testing", "testcase", "testcases", "testdata", "expected", "golden", "fixture", "fixtures"}
+)
+"""Hints that tell what is for tests wherever it is; a program may be called by the others for what it does."""
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "source", ".", "exec", "command"})
 _INTERPRETERS = re.compile(r"(?:python|pypy|node|deno|bun|ruby|perl|php|tsx|ts-node|Rscript)[\d.]*")
@@ -210,20 +214,22 @@ class JudgeSearch:
         for module in modules:
             names = [name for name in module.split(".") if name]
             for folder in ("", here):
-                self._first("/".join(names), folder, depth) or self._first("/".join(names[:-1]), folder, depth)
+                self._first("/".join(names), folder, depth, path) or self._first(
+                    "/".join(names[:-1]), folder, depth, path
+                )
         for literal in dict.fromkeys(_LITERAL.findall(text)):
             for folder in ("", here):
-                self._first(literal, folder, depth)
+                self._first(literal, folder, depth, path)
                 self._data(_COMPUTED.sub("", literal), folder)
 
-    def _first(self, name: str, folder: str, depth: int) -> bool:
-        """Take the file of a name, with any suffix, or the data of a folder, if tests need it; return True if so."""
+    def _first(self, name: str, folder: str, depth: int, test: str) -> bool:
+        """Take the file that `test` names, with any suffix, or the data of a folder, if tests need it; True if so."""
         stem = _joined(folder, name) if name.strip("./") else ""
         if not stem:
             return False
         path = next((each for each in (stem, *(stem + suffix for suffix in _SUFFIXES)) if each in self._files), "")
         wanted = [path] if path else [each for each in self._below.get(stem, ()) if not each.endswith(".py")]
-        needed = [each for each in wanted if is_test(each) or _is_hinted(each)]
+        needed = [each for each in wanted if is_test(each) or _supports(each, test)]
         for each in needed:
             self._judge(each, folder, depth)
         return bool(needed)
@@ -287,6 +293,18 @@ def _is_prefix(word: str) -> bool:
 def _is_hinted(path: str) -> bool:
     """Return True if the words of a path say that it is for checks."""
     return any(word.casefold() in _HINTS for word in _WORDS.findall(path))
+
+
+def _supports(path: str, test: str) -> bool:
+    """Return True if the name of a file that a test names says that it is for tests, and is not what `test` is about.
+
+    `src/validate.js` and `grade_school.py` are programs. Only beside the test is any hint enough.
+    """
+    if not _is_hinted(path) or _is_data(path):
+        return _is_hinted(path)
+    words = {word.casefold() for word in _WORDS.findall(path)}
+    beside = f"{_folder(path)}/".startswith(f"{_folder(test)}/") if _folder(test) else "/" not in path
+    return not words.isdisjoint(_OF_TESTS) or (beside and subject(path) != subject(test))
 
 
 def _joined(folder: str, path: str) -> str:

@@ -151,11 +151,11 @@ def excused_suite(task: Task, suite: str, baseline: Sequence[CheckResult] | None
     missing = _missing_names(before.output)
     if not missing.isdisjoint(part for word in words for part in (word, word.rpartition(".")[2])):
         return ()
-    stems = {_subject(word) for word in words if "." in word or "/" in word}
+    stems = {subject(word) for word in words if "." in word or "/" in word}
     for test in before.failed_tests:
         files = [path.casefold() for path in test_files(test)]
         names = {*files, *(_name(path) for path in files), _last_name(test).casefold()}
-        if names & words or _says(task, test) or {*(_subject(path) for path in files), *_tested_by_class(test)} & stems:
+        if names & words or _says(task, test) or {*(subject(path) for path in files), *_tested_by_class(test)} & stems:
             return ()
     return (suite,)
 
@@ -177,7 +177,7 @@ def _beginnings(text: str) -> frozenset[str]:
     return frozenset(word[:4].casefold() for word in re.findall(r"[A-Z]?[a-z]{3,}|[A-Z]{4,}", text) if len(word) > 3)
 
 
-def _subject(path: str) -> str:
+def subject(path: str) -> str:
     """Return the name of the file that a test file is about: `cart` for `tests/test_cart.py`, and for `cart.py`."""
     stem = path.rpartition("/")[2].partition(".")[0]
     return stem.removeprefix("test_").removesuffix("_test")
