@@ -1,4 +1,4 @@
-"""What code needs and is not there: files that a workspace lacks, such as a generated `_version.py`, and packages."""
+"""Files that a workspace lacks, such as a generated `_version.py`, and packages that are not installed."""
 
 import re
 from collections import defaultdict
