@@ -269,13 +269,14 @@ def test_data_that_a_test_loads_by_a_computed_name_judges(literal: str, judges: 
         ("spec/cart.js", "require('./expect/all')", "spec/expect/all.js"),
         ("tests/test_cart.py", "from testing.builders import cart", "testing/builders.py"),
         ("tests/test_cart.py", "from cart import golden", "cart/golden.py"),
+        ("tests/test_cart.py", "from verify.harness import run", "verify/harness.py"),
         ("tests/test_cart.py", "open('checks/cart.json')", "checks/cart.json"),
     ],
 )
 def test_a_program_is_no_judge_because_its_name_says_what_it_does(test: str, text: str, judge: str) -> None:
     programs = ("grade_school.py", "validate.js", "src/validate.js", "cart/checks/stock.py", "snapshot.py")
     helpers = ("check_cart.py", "spec/expect/all.js", "testing/builders.py", "cart/golden.py", "checks/cart.json")
-    search = JudgeSearch((*programs, *helpers, "checks/run.py", test), {})
+    search = JudgeSearch((*programs, *helpers, "checks/run.py", "verify/harness.py", test), {})
     search.command(f"run {test}")
     while search.unread:
         search.read({path: text.encode() if path == test else b"" for path in search.unread})

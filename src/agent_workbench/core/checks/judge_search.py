@@ -298,13 +298,16 @@ def _is_hinted(path: str) -> bool:
 def _supports(path: str, test: str) -> bool:
     """Return True if the name of a file that a test names says that it is for tests, and is not what `test` is about.
 
-    `src/validate.js` and `grade_school.py` are programs. Only beside the test is any hint enough.
+    `src/validate.js` and `grade_school.py` are programs. Any hint is enough beside the test, and in the name of a
+    folder at the top, such as `verify/`.
     """
     if not _is_hinted(path) or _is_data(path):
         return _is_hinted(path)
     words = {word.casefold() for word in _WORDS.findall(path)}
+    top, below, _ = path.partition("/")
     beside = f"{_folder(path)}/".startswith(f"{_folder(test)}/") if _folder(test) else "/" not in path
-    return not words.isdisjoint(_OF_TESTS) or (beside and subject(path) != subject(test))
+    own = not words.isdisjoint(_OF_TESTS) or bool(below and _is_hinted(top))
+    return own or (beside and subject(path) != subject(test))
 
 
 def _joined(folder: str, path: str) -> str:
